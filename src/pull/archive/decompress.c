@@ -2,9 +2,10 @@
 /* decompress.c - see decompress.h
  *
  * Theory of operation
- *   The first four bytes are held back until they can be compared with the promised format (@checked), then everything goes through
- *   feed_gzip(), feed_zstd() or straight to the sink. gzip may have several members, zstd several frames: both are one
- *   stream for us. What comes out is counted before the sink sees it. */
+ *   The first four bytes are held back until they can be compared with the declared format
+ *   (@checked). Then everything goes through feed_gzip(), feed_zstd() or straight to the sink. gzip
+ *   may have several members, zstd several frames; both are handled as one stream. Output is
+ *   counted before the sink gets it. */
 #include "pull/archive/decompress.h"
 
 #include <string.h>
@@ -13,7 +14,9 @@
 
 enum {
         OUTPUT =
-                128 * 1024, /* a decompressor's buffer; large enough that a write() costs little, small enough for the cache */
+                /* a decompressor's buffer: large enough for efficient write()s, small enough for
+                 * the CPU cache */
+        128 * 1024,
         MAGIC = 4,
 };
 
@@ -25,7 +28,7 @@ struct pull_decompressor {
         char magic[MAGIC];
         size_t magic_length;
         bool checked;
-        bool between; /* outside of a gzip member or zstd frame: the stream may end here */
+        bool between; /* between gzip members or zstd frames: the stream may end here */
         z_stream gzip;
         bool gzip_ready;
         ZSTD_DCtx *zstd;
@@ -58,7 +61,7 @@ uint64_t pull_decompressor_total(const struct pull_decompressor *s) {
 
 static struct nd_error *emit(struct pull_decompressor *s, const char *bytes, size_t length) {
         if (length > s->ceiling - s->total)
-                return nd_error_new(ND_EXHAUSTED, EFBIG, "the layer unpacks to more than the %llu bytes that are allowed",
+                return nd_error_new(ND_EXHAUSTED, EFBIG, "the layer unpacks to more than the limit of %llu bytes",
                                     (unsigned long long) s->ceiling);
         s->total += length;
         return length > 0 ? s->sink(s->userdata, bytes, length) : nullptr;
@@ -70,7 +73,7 @@ static struct nd_error *feed_gzip(struct pull_decompressor *s, const char *bytes
         while (s->gzip.avail_in > 0) {
                 int status;
 
-                if (s->between) { /* another member */
+                if (s->between) { /* next member */
                         (void) inflateReset(&s->gzip);
                         s->between = false;
                 }
@@ -79,7 +82,7 @@ static struct nd_error *feed_gzip(struct pull_decompressor *s, const char *bytes
                         s->gzip.avail_out = OUTPUT;
                         status = inflate(&s->gzip, Z_NO_FLUSH);
                         if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
-                                return nd_error_new(ND_DATA_LOSS, 0, "the layer's gzip is broken: %s",
+                                return nd_error_new(ND_DATA_LOSS, 0, "invalid gzip data in the layer: %s",
                                                     s->gzip.msg ? s->gzip.msg : "unexpected data");
                         nd_try(emit(s, s->output, OUTPUT - s->gzip.avail_out));
                 } while (s->gzip.avail_out == 0 && status == Z_OK);
@@ -98,7 +101,7 @@ static struct nd_error *feed_zstd(struct pull_decompressor *s, const char *bytes
                 out = (ZSTD_outBuffer) {.dst = s->output, .size = OUTPUT};
                 left = ZSTD_decompressStream(s->zstd, &out, &in);
                 if (ZSTD_isError(left))
-                        return nd_error_new(ND_DATA_LOSS, 0, "the layer's zstd is broken or wants a window above 8 MiB: %s",
+                        return nd_error_new(ND_DATA_LOSS, 0, "invalid zstd data in the layer, or a window above 8 MiB: %s",
                                             ZSTD_getErrorName(left));
                 s->between = left == 0;
                 nd_try(emit(s, s->output, out.pos));
@@ -122,14 +125,14 @@ static enum nd_oci_compression sniff(const char *magic, size_t length) {
 
         if (length >= sizeof gzip && memcmp(magic, gzip, sizeof gzip) == 0)
                 return ND_COMPRESSION_GZIP;
-        /* Frames to skip may come first: 0x184D2A50 to 5F. */
+        /* Skippable frames may come first: 0x184D2A50 to 5F. */
         if (length >= sizeof zstd && (memcmp(magic, zstd, sizeof zstd) == 0 || (((unsigned char) magic[0] & 0xf0) == 0x50 &&
                                                                                 memcmp(magic + 1, "\x2a\x4d\x18", 3) == 0)))
                 return ND_COMPRESSION_ZSTD;
         return ND_COMPRESSION_NONE;
 }
 
-/* Compares the first bytes with the promise and makes the decompressor ready. */
+/* Compares the first bytes with the declared format and initializes the decompressor. */
 static struct nd_error *check(struct pull_decompressor *s) {
         static const char *const names[] = {
                 [ND_COMPRESSION_NONE] = "plain tar", [ND_COMPRESSION_GZIP] = "gzip", [ND_COMPRESSION_ZSTD] = "zstd"};
@@ -139,19 +142,18 @@ static struct nd_error *check(struct pull_decompressor *s) {
         if (s->compression == ND_COMPRESSION_DETECT)
                 s->compression = found;
         if (found != s->compression)
-                return nd_error_new(ND_INVALID, 0, "the layer's media type says %s, but its bytes are %s",
-                                    names[s->compression],
+                return nd_error_new(ND_INVALID, 0, "the layer's media type is %s, but its data is %s", names[s->compression],
                                     found == ND_COMPRESSION_NONE ? "neither gzip nor zstd" : names[found]);
         if (found == ND_COMPRESSION_GZIP) {
                 if (inflateInit2(&s->gzip, MAX_WBITS + 16) != Z_OK)
-                        return nd_error_new(ND_INTERNAL, ENOMEM, "start gzip");
+                        return nd_error_new(ND_INTERNAL, ENOMEM, "initialize gzip");
                 s->gzip_ready = true;
         }
         if (found == ND_COMPRESSION_ZSTD) {
                 s->zstd = ZSTD_createDCtx();
                 if (!s->zstd ||
                     ZSTD_isError(ZSTD_DCtx_setParameter(s->zstd, ZSTD_d_windowLogMax, DECOMPRESSOR_ZSTD_WINDOW_LOG)))
-                        return nd_error_new(ND_INTERNAL, ENOMEM, "start zstd");
+                        return nd_error_new(ND_INTERNAL, ENOMEM, "initialize zstd");
         }
         return feed(s, s->magic, s->magic_length);
 }
@@ -182,6 +184,6 @@ struct nd_error *pull_decompressor_finish(struct pull_decompressor *s) {
         if (!s->checked)
                 nd_try(check(s));
         if (s->compression != ND_COMPRESSION_NONE && !s->between)
-                return nd_error_new(ND_DATA_LOSS, 0, "the layer's compressed stream was cut off");
+                return nd_error_new(ND_DATA_LOSS, 0, "the layer's compressed data is truncated");
         return nullptr;
 }

@@ -2,10 +2,13 @@
 /* tar.c - see tar.h
  *
  * Theory of operation
- *   Five states: @HEADER collects a block of 512 bytes; @EXTENSION collects the body of a PAX header or a GNU long name; @BODY hands a
- *   file's bytes on; @PADDING drops what fills the last block; @OVER drops everything after the end mark (the digest of the layer covers it,
- *   so the caller goes on feeding). What PAX and long names say is kept in @next until the header that it is about.
- * Invariant  sizes are bounded by INT64_MAX when they are read, so that rounding up to a block cannot overflow. */
+ *   Five states: @HEADER collects a block of 512 bytes; @EXTENSION collects the body of a PAX
+ *   header or a GNU long name; @BODY passes a file's bytes on; @PADDING skips the rest of the last
+ *   block; @OVER skips everything after the end mark (the layer's digest covers it, so the caller
+ *   goes on feeding). PAX records and long names are kept in @next until the header that they
+ *   belong to.
+ * Invariant  sizes are limited to INT64_MAX when they are read, so rounding up to a block cannot
+ * overflow. */
 #include "pull/archive/tar.h"
 
 #include <string.h>
@@ -42,7 +45,7 @@ struct header {
 };
 static_assert(sizeof(struct header) == BLOCK);
 
-/* What the extensions before a header say about it. */
+/* Values from the extensions before a header. */
 struct overrides {
         char *path;
         char *link;
@@ -61,9 +64,9 @@ struct pull_tar {
                 struct header header;
                 char block[BLOCK];
         };
-        size_t filled;  /* bytes of the block, in HEADER */
-        uint64_t left;  /* bytes of the body or extension still to come */
-        size_t padding; /* bytes after it */
+        size_t filled;  /* bytes in the block, in HEADER */
+        uint64_t left;  /* remaining bytes of the body or extension */
+        size_t padding; /* padding bytes after it */
         char extension_type;
         struct nd_text extension;
         struct overrides next;
@@ -97,7 +100,7 @@ void pull_tar_free(struct pull_tar *tar) {
 }
 
 static struct nd_error *broken(const char *what) {
-        return nd_error_new(ND_INVALID, 0, "the layer's tar is broken: %s", what);
+        return nd_error_new(ND_INVALID, 0, "invalid tar archive in the layer: %s", what);
 }
 
 /* Octal digits between blanks and null bytes, or base 256 when the first bit is set. */
@@ -131,7 +134,7 @@ static bool read_number(const char *field, size_t width, int64_t *ret) {
         return true;
 }
 
-/* The sum of all bytes with the checksum itself as blanks; some old writers summed signed bytes. */
+/* The sum of all bytes, with the checksum field as blanks; some old writers summed signed bytes. */
 static bool checksum_right(const struct pull_tar *tar) {
         int64_t wanted, plain = 0, signed_sum = 0;
 
@@ -158,7 +161,7 @@ static struct nd_error *set_text(char **field, const char *bytes, size_t length,
         if (length > TAR_PATH)
                 return nd_error_new(ND_EXHAUSTED, ENAMETOOLONG, "the layer has a path of more than %d bytes", TAR_PATH);
         if (memchr(bytes, '\0', length))
-                return broken("a null byte in a path");
+                return broken("null byte in a path");
         free(*field);
         *field = nd_strndup(bytes, length);
         if (ret_set)
@@ -176,7 +179,7 @@ static bool read_decimal(const char *bytes, size_t length, uint64_t ceiling, uin
         return strlen(digits) == length && nd_text_parse_u64(digits, ceiling, ret) == 0;
 }
 
-/* "1767225600.25", perhaps negative; digits beyond a nanosecond are dropped. */
+/* Parses "1767225600.25", also negative; digits beyond a nanosecond are dropped. */
 static bool read_time(const char *bytes, size_t length, int64_t *ret_s, uint32_t *ret_ns) {
         bool negative = length > 0 && *bytes == '-';
         const char *point;
@@ -203,7 +206,7 @@ static struct nd_error *set_xattr(struct overrides *o, const char *name, size_t 
         struct pull_tar_xattr xattr;
 
         if (name_length == 0 || name_length > 255 || memchr(name, '\0', name_length))
-                return broken("the name of an extended attribute");
+                return broken("name of an extended attribute");
         if (length > TAR_XATTR_VALUE)
                 return nd_error_new(ND_EXHAUSTED, E2BIG, "the layer has an extended attribute of more than %d bytes",
                                     TAR_XATTR_VALUE);
@@ -242,27 +245,27 @@ static struct nd_error *apply_record(struct overrides *o, const char *key, size_
                 return set_text(&o->link, value, length, nullptr);
         if (key_is(key, key_length, "size")) {
                 o->has_size = read_decimal(value, length, INT64_MAX / 2, &o->size);
-                return o->has_size ? nullptr : broken("a PAX size");
+                return o->has_size ? nullptr : broken("PAX size");
         }
         if (key_is(key, key_length, "uid") || key_is(key, key_length, "gid")) {
                 if (!read_decimal(value, length, UINT32_MAX - 1, &number))
-                        return broken("a PAX owner that is no ID of Linux");
+                        return broken("PAX owner is not a valid user or group ID");
                 *(*key == 'u' ? &o->uid : &o->gid) = (uint32_t) number;
                 *(*key == 'u' ? &o->has_uid : &o->has_gid) = true;
                 return nullptr;
         }
         if (key_is(key, key_length, "mtime")) {
                 o->has_mtime = read_time(value, length, &o->mtime, &o->mtime_ns);
-                return o->has_mtime ? nullptr : broken("a PAX time");
+                return o->has_mtime ? nullptr : broken("PAX time");
         }
         if (key_length > sizeof xattr - 1 && memcmp(key, xattr, sizeof xattr - 1) == 0)
                 return set_xattr(o, key + sizeof xattr - 1, key_length - (sizeof xattr - 1), value, length);
         if (key_length > sizeof sparse - 1 && memcmp(key, sparse, sizeof sparse - 1) == 0)
-                return nd_error_new(ND_UNIMPLEMENTED, 0, "the layer's tar has a sparse file, which no image builder writes");
+                return nd_error_new(ND_UNIMPLEMENTED, 0, "the layer's tar has a sparse file, which is not supported");
         return nullptr;
 }
 
-/* "<length> <key>=<value>\n", the length counting all of it. */
+/* Parses "<length> <key>=<value>\n"; the length counts all of it. */
 static struct nd_error *apply_pax(struct overrides *o, const char *bytes, size_t left) {
         while (left > 0) {
                 const char *blank = memchr(bytes, ' ', left < 24 ? left : 24), *equals;
@@ -270,13 +273,13 @@ static struct nd_error *apply_pax(struct overrides *o, const char *bytes, size_t
                 size_t head;
 
                 if (!blank || !read_decimal(bytes, (size_t) (blank - bytes), left, &length))
-                        return broken("the length of a PAX record");
+                        return broken("length of a PAX record");
                 head = (size_t) (blank - bytes) + 1;
                 if (length < head + 3 || bytes[length - 1] != '\n')
-                        return broken("a PAX record");
+                        return broken("PAX record");
                 equals = memchr(blank + 1, '=', length - head - 1);
                 if (!equals || equals == blank + 1)
-                        return broken("a PAX record without a key");
+                        return broken("PAX record without a key");
                 nd_try(apply_record(o, blank + 1, (size_t) (equals - blank) - 1, equals + 1,
                                     (size_t) (bytes + length - 1 - (equals + 1))));
                 bytes += length;
@@ -296,9 +299,9 @@ static struct nd_error *end_extension(struct pull_tar *tar) {
                 error = set_text(&tar->next.path, bytes, length, nullptr);
         else if (tar->extension_type == 'K')
                 error = set_text(&tar->next.link, bytes, length, nullptr);
-        nd_text_done(&tar->extension); /* a large one is not kept for the rest of the layer */
+        nd_text_done(&tar->extension); /* do not keep a large one for the rest of the layer */
         tar->extension = ND_TEXT(TAR_EXTENSION);
-        return error; /* 'g', global records, are about nothing that we keep */
+        return error; /* 'g': nothing that we keep comes from global records */
 }
 
 static struct nd_error *start_extension(struct pull_tar *tar, int64_t size) {
@@ -311,7 +314,7 @@ static struct nd_error *start_extension(struct pull_tar *tar, int64_t size) {
         return nullptr;
 }
 
-/* The name in the header itself; ustar's may be in two parts. */
+/* Returns the name in the header itself; in ustar it may have two parts. */
 static void header_path(const struct pull_tar *tar, char ret[static 257]) {
         const struct header *h = &tar->header;
         size_t used = 0;
@@ -331,8 +334,9 @@ static struct nd_error *entry_kind(char type, const char *path, enum pull_tar_ki
         switch (type) {
         case '\0':
         case '0':
-        case '7': /* contiguous: nobody has such disks */
-                /* From before there were types, a directory was a name with a slash. */
+        case '7': /* contiguous: treated as a regular file */
+                /* In archives from before type flags, a name with a trailing slash is a
+                 * directory. */
                 *ret = type == '\0' && length > 0 && path[length - 1] == '/' ? TAR_DIRECTORY : TAR_FILE;
                 return nullptr;
         case '1':
@@ -354,9 +358,9 @@ static struct nd_error *entry_kind(char type, const char *path, enum pull_tar_ki
                 *ret = TAR_FIFO;
                 return nullptr;
         case 'S':
-                return nd_error_new(ND_UNIMPLEMENTED, 0, "the layer's tar has a sparse file, which no image builder writes");
+                return nd_error_new(ND_UNIMPLEMENTED, 0, "the layer's tar has a sparse file, which is not supported");
         default:
-                return broken("an entry of an unknown type");
+                return broken("entry of an unknown type");
         }
 }
 
@@ -364,7 +368,8 @@ static bool is_id(int64_t number) {
         return number >= 0 && number < (int64_t) UINT32_MAX;
 }
 
-/* Merges a header with what came before it. Texts of the result live in the header's buffers or in @next. */
+/* Merges a header with the extensions before it. Strings of the result live in the header's buffers
+ * or in @next. */
 static struct nd_error *fill_entry(const struct pull_tar *tar, int64_t size, const char *path, const char *link,
                                    struct pull_tar_entry *e) {
         const struct header *h = &tar->header;
@@ -373,18 +378,18 @@ static struct nd_error *fill_entry(const struct pull_tar *tar, int64_t size, con
 
         if (!read_number(h->mode, sizeof h->mode, &mode) || !read_number(h->uid, sizeof h->uid, &uid) ||
             !read_number(h->gid, sizeof h->gid, &gid) || !read_number(h->mtime, sizeof h->mtime, &mtime))
-                return broken("a number in a header");
+                return broken("number in a header");
         if ((!next->has_uid && !is_id(uid)) || (!next->has_gid && !is_id(gid)))
-                return broken("an owner that is no ID of Linux");
+                return broken("owner is not a valid user or group ID");
         e->path = next->path ? next->path : path;
         e->link = next->link ? next->link : link;
         if (!*e->path)
-                return broken("an entry without a name");
+                return broken("entry without a name");
         nd_try(entry_kind(h->type, e->path, &e->kind));
         if ((e->kind == TAR_CHARACTER || e->kind == TAR_BLOCK) &&
             (!read_number(h->major, sizeof h->major, &major) || !read_number(h->minor, sizeof h->minor, &minor) ||
              !is_id(major) || !is_id(minor)))
-                return broken("the number of a device");
+                return broken("device number");
         e->mode = (mode_t) mode & 07777;
         e->uid = next->has_uid ? next->uid : (uint32_t) uid;
         e->gid = next->has_gid ? next->gid : (uint32_t) gid;
@@ -409,7 +414,8 @@ static struct nd_error *start_entry(struct pull_tar *tar, int64_t size) {
                 size = (int64_t) tar->next.size;
         nd_try(fill_entry(tar, size, path, link, &entry));
         nd_try(tar->sink.entry(tar->sink.userdata, &entry));
-        /* Only files have contents; a size that old writers gave links and directories means nothing. */
+        /* Only files have contents; old writers also gave links and directories a size, which is
+         * ignored. */
         tar->left = entry.size;
         tar->padding = (size_t) (-entry.size & (BLOCK - 1));
         tar->state = BODY;
@@ -425,15 +431,15 @@ static struct nd_error *end_header(struct pull_tar *tar) {
                 return nullptr;
         }
         if (!checksum_right(tar))
-                return broken("a header's checksum (or it is no tar at all)");
+                return broken("header checksum (is it a tar archive?)");
         if (!read_number(tar->header.size, sizeof tar->header.size, &size) || size < 0 || size > INT64_MAX / 2)
-                return broken("a size in a header");
+                return broken("size in a header");
         if (tar->header.type && strchr("xgLK", tar->header.type))
                 return start_extension(tar, size);
         return start_entry(tar, size);
 }
 
-/* Passes on what it can of the body; at its end the padding begins. */
+/* Passes on as much of the body as possible; the padding follows its end. */
 static struct nd_error *feed_body(struct pull_tar *tar, const char *bytes, size_t length) {
         if (tar->state == EXTENSION) {
                 nd_text_append(&tar->extension, bytes, length);
@@ -481,7 +487,8 @@ struct nd_error *pull_tar_feed(struct pull_tar *tar, const char *bytes, size_t l
 }
 
 struct nd_error *pull_tar_finish(const struct pull_tar *tar) {
-        /* Like Go's reader: the end mark may be missing, but not a part of an entry. Padding after the last one may be. */
+        /* Like Go's reader: the end mark may be missing, and padding after the last entry, but no
+         * part of an entry. */
         if (tar->state == OVER || tar->state == PADDING || (tar->state == HEADER && tar->filled == 0))
                 return tar->next.path || tar->next.link ? broken("it ends after an extended header") : nullptr;
         return broken("it ends inside of an entry");

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tar.h - the tar of an image layer, as a codec: bytes are fed in, entries come out
+/* tar.h - streaming reader of the tar archive of an image layer: bytes in, entries out
  *
- * A reader of our own and not libarchive: a layer is ustar, PAX or GNU tar and never anything else, the bytes come from a
- * decompressor that pushes (libarchive pulls), file contents go from the decompressor's buffer to write() without a copy, and what
- * parses hostile bytes is small enough to read in one sitting and to fuzz alone. Go's archive/tar, with which the field's tools write
- * and read layers, is the measure for odd cases. Sparse files are refused: no image builder writes them. */
+ * Why not libarchive: a layer is ustar, PAX or GNU tar and never anything else; the decompressor
+ * pushes data (libarchive pulls); file contents go from its buffer to write() without a copy; and
+ * the code that parses hostile data is small enough to review at once and to fuzz alone. Go's
+ * archive/tar, which containerd, CRI-O and the image builders use, is the reference for odd cases.
+ * Sparse files are rejected: no image builder writes them. */
 #pragma once
 
 #include <stdint.h>
@@ -25,10 +26,10 @@ enum pull_tar_kind {
 };
 
 enum {
-        TAR_PATH = 4095,             /* most bytes of a path or link target */
-        TAR_EXTENSION = 1024 * 1024, /* most bytes of PAX records or a GNU long name */
-        TAR_XATTRS = 64,             /* most extended attributes of an entry */
-        TAR_XATTR_VALUE = 64 * 1024, /* the kernel's own ceiling */
+        TAR_PATH = 4095,             /* limit of a path or link target */
+        TAR_EXTENSION = 1024 * 1024, /* limit of PAX records or a GNU long name */
+        TAR_XATTRS = 64,             /* limit per entry */
+        TAR_XATTR_VALUE = 64 * 1024, /* the kernel's limit */
 };
 
 struct pull_tar_xattr {
@@ -37,12 +38,12 @@ struct pull_tar_xattr {
         size_t length;
 };
 
-/* Lives until the sink's entry() returns, the extended attributes until its end() does. Texts hold no null byte; the path is as the
- * archive has it. */
+/* Valid until the sink's entry() returns, the extended attributes until its end() does. Strings
+ * have no embedded null byte; the path is as in the archive. */
 struct pull_tar_entry {
         enum pull_tar_kind kind;
         const char *path;
-        const char *link; /* target of a symbolic or hard link; "" otherwise */
+        const char *link; /* target of a symbolic or hard link, else "" */
         mode_t mode;      /* permission bits with setuid, setgid and sticky */
         uint32_t uid, gid;
         int64_t mtime;
@@ -56,7 +57,7 @@ struct pull_tar_entry {
 struct pull_tar_sink {
         struct nd_error *(*entry)(void *userdata, const struct pull_tar_entry *entry);
         struct nd_error *(*data)(void *userdata, const char *bytes, size_t length);
-        struct nd_error *(*end)(void *userdata); /* after the last byte of an entry, for every entry */
+        struct nd_error *(*end)(void *userdata); /* after the last byte of every entry */
         void *userdata;
 };
 
@@ -69,8 +70,8 @@ static inline void pull_tar_done(struct pull_tar **tar) {
         *tar = nullptr;
 }
 
-/* Any number of bytes. After an error nothing more may be fed. */
+/* Takes any number of bytes. After an error no more may be fed. */
 [[nodiscard]] struct nd_error *pull_tar_feed(struct pull_tar *tar, const char *bytes, size_t length);
 
-/* The stream is over: an error when it ended inside of an entry. */
+/* Ends the stream: an error when it ended inside an entry. */
 [[nodiscard]] struct nd_error *pull_tar_finish(const struct pull_tar *tar);

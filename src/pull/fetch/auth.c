@@ -63,23 +63,25 @@ static char *take_token(struct reader *r) {
         return r->at > start ? nd_strndup(start, (size_t) (r->at - start)) : nullptr;
 }
 
-/* A quoted string or a token. Control characters are refused: they would end up in a URL or a message. */
+/* Reads a quoted string or a token. Rejects control characters, which would end up in a URL or a
+ * message. */
 static struct nd_error *take_value(struct reader *r, char **ret) {
         nd_autotext struct nd_text text = ND_TEXT(CHALLENGE_BYTES);
 
         if (r->at == r->end || *r->at != '"') {
                 *ret = take_token(r);
-                return *ret ? nullptr : nd_error_new(ND_INVALID, 0, "a challenge has a parameter without a value");
+                return *ret ? nullptr
+                            : nd_error_new(ND_INVALID, 0, "authentication challenge has a parameter without a value");
         }
         for (r->at++; r->at < r->end && *r->at != '"'; r->at++) {
                 if (*r->at == '\\' && ++r->at == r->end)
                         break;
                 if ((unsigned char) *r->at < ' ' || *r->at == 0x7f)
-                        return nd_error_new(ND_INVALID, 0, "a challenge has a control character");
+                        return nd_error_new(ND_INVALID, 0, "authentication challenge has a control character");
                 nd_text_append(&text, r->at, 1);
         }
         if (r->at == r->end)
-                return nd_error_new(ND_INVALID, 0, "a challenge has a quoted string that does not end");
+                return nd_error_new(ND_INVALID, 0, "authentication challenge has an unterminated string");
         r->at++;
         *ret = text.length > 0 ? nd_text_steal(&text) : nd_strdup("");
         return nullptr;
@@ -97,7 +99,8 @@ static void keep_parameter(struct pull_challenge *c, const char *name, char *val
         *field = value;
 }
 
-/* The parameters of one scheme. A name that no '=' follows is the next scheme: its reader goes back to it. */
+/* Reads the parameters of one scheme. A name without '=' is the next scheme: the reader returns to
+ * it. */
 static struct nd_error *take_parameters(struct reader *r, struct pull_challenge *c) {
         for (int i = 0; i < PARAMETERS; i++) {
                 nd_autofree char *name = nullptr;
@@ -117,14 +120,14 @@ static struct nd_error *take_parameters(struct reader *r, struct pull_challenge 
                 nd_try(take_value(r, &value));
                 keep_parameter(c, name, value);
         }
-        return nd_error_new(ND_EXHAUSTED, 0, "a challenge has more than %d parameters", PARAMETERS);
+        return nd_error_new(ND_EXHAUSTED, 0, "authentication challenge has more than %d parameters", PARAMETERS);
 }
 
 struct nd_error *pull_challenge_parse(const char *header, size_t length, struct pull_challenge *challenge) {
         struct reader r = {.at = header, .end = header + length};
 
         if (length > CHALLENGE_BYTES)
-                return nd_error_new(ND_EXHAUSTED, 0, "a challenge of more than %d bytes", CHALLENGE_BYTES);
+                return nd_error_new(ND_EXHAUSTED, 0, "authentication challenge exceeds %d bytes", CHALLENGE_BYTES);
         for (;;) {
                 nd_cleanup(pull_challenge_done) struct pull_challenge one = {};
                 nd_autofree char *scheme = nullptr;
@@ -134,7 +137,7 @@ struct nd_error *pull_challenge_parse(const char *header, size_t length, struct 
                         return nullptr;
                 scheme = take_token(&r);
                 if (!scheme)
-                        return nd_error_new(ND_INVALID, 0, "a challenge without a scheme");
+                        return nd_error_new(ND_INVALID, 0, "authentication challenge without a scheme");
                 nd_try(take_parameters(&r, &one));
                 if (strcasecmp(scheme, "Basic") == 0)
                         challenge->basic = true;
@@ -160,7 +163,7 @@ struct nd_error *pull_token_parse(const char *bytes, size_t length, char **ret_t
         yyjson_val *root, *token, *expires;
         const char *text;
 
-        nd_try(nd_error_wrap(nd_json_parse(bytes, length, TOKEN_BYTES, &doc), "the token server's answer"));
+        nd_try(nd_error_wrap(nd_json_parse(bytes, length, TOKEN_BYTES, &doc), "response of the token server"));
         root = yyjson_doc_get_root(doc);
         token = yyjson_obj_get(root, "token");
         if (!yyjson_is_str(token) || yyjson_get_len(token) == 0)
@@ -168,7 +171,7 @@ struct nd_error *pull_token_parse(const char *bytes, size_t length, char **ret_t
         text = yyjson_get_str(token);
         if (!text || yyjson_get_len(token) == 0 || yyjson_get_len(token) > TOKEN_TEXT ||
             strlen(text) != yyjson_get_len(token) || !header_safe(text))
-                return nd_error_new(ND_INVALID, 0, "the token server's answer has no usable token");
+                return nd_error_new(ND_INVALID, 0, "response of the token server has no usable token");
         expires = yyjson_obj_get(root, "expires_in");
         *ret_seconds = yyjson_is_uint(expires) && yyjson_get_uint(expires) > 0 ? yyjson_get_uint(expires) : default_lifetime_s;
         if (*ret_seconds > 24 * 3600)
@@ -177,7 +180,7 @@ struct nd_error *pull_token_parse(const char *bytes, size_t length, char **ret_t
         return nullptr;
 }
 
-/* ---- who gets what ---- */
+/* ---- credentials by server ---- */
 
 struct token {
         char *authority;
@@ -214,7 +217,7 @@ void pull_auth_free(struct pull_auth *auth) {
         free(auth);
 }
 
-/* "https://index.docker.io/v1/" and "registry.example:5000/path" to their host and port. */
+/* Reduces "https://index.docker.io/v1/" and "registry.example:5000/path" to host and port. */
 static char *server_authority(const char *server) {
         const char *start = strstr(server, "://");
         char *authority;
@@ -231,7 +234,7 @@ static bool docker_hub(const char *authority) {
                nd_streq(authority, "registry-1.docker.io");
 }
 
-/* The table in auth.h. */
+/* Implements the table in auth.h. */
 static bool may_get_credentials(const struct pull_auth *auth, const struct pull_host *host) {
         nd_autofree char *named = nullptr;
 
@@ -284,13 +287,13 @@ static struct nd_error *keep_value(struct pull_auth *auth, const struct pull_hos
         }
         if (auth->tokens.count == TOKENS) {
                 token_done(&made);
-                return nd_error_new(ND_EXHAUSTED, 0, "more than %d tokens", TOKENS);
+                return nd_error_new(ND_EXHAUSTED, 0, "limit of %d tokens reached", TOKENS);
         }
         nd_vector_push(&auth->tokens, made);
         return nullptr;
 }
 
-/* Everything but letters and digits as %XX. */
+/* Escapes everything but letters and digits as %XX. */
 static void add_escaped(struct nd_text *text, const char *value) {
         for (; *value; value++)
                 if (isalnum((unsigned char) *value) || strchr("-._~", *value))
@@ -307,7 +310,7 @@ static void add_field(struct nd_text *text, char separator, const char *name, co
         add_escaped(text, value);
 }
 
-/* The scope that a registry names, but never more than pulling. */
+/* Uses the scope that a registry names, but never more than pull. */
 static char *default_scope(const char *named, const char *repository) {
         const char *colon = named ? strrchr(named, ':') : nullptr;
 
@@ -323,8 +326,7 @@ static struct nd_error *check_realm(const char *realm, const struct pull_host *h
         size_t length = rest ? strcspn(rest, "/?#") : 0;
 
         if (length == 0 || memchr(rest, '@', length) || !header_safe(realm) || strchr(realm, '#'))
-                return nd_error_new(ND_INVALID, 0, "%s asks for a token from an address that is not https or not usable",
-                                    host->authority);
+                return nd_error_new(ND_INVALID, 0, "%s: invalid token server address, or one without https", host->authority);
         return nullptr;
 }
 
@@ -348,7 +350,7 @@ static struct nd_error *token_request(const struct pull_auth *auth, const struct
         }
         add_field(&query, '&', "scope", scope);
         if (query.overflow)
-                return nd_error_new(ND_EXHAUSTED, 0, "the request for a token gets too long");
+                return nd_error_new(ND_EXHAUSTED, 0, "token request too long");
         ret->url = post ? nd_strdup(challenge->realm) : nd_text_steal(&query);
         ret->body = post ? nd_text_steal(&query) : nullptr;
         ret->authorization = !post && c && given(c->username) ? basic_value(c) : nullptr;
@@ -361,7 +363,7 @@ struct nd_error *pull_auth_respond(struct pull_auth *auth, const struct pull_hos
                 return token_request(auth, host, repository, challenge, ret);
         if (challenge->basic && may_get_credentials(auth, host) && given(auth->credentials->username))
                 return keep_value(auth, host, repository, basic_value(auth->credentials), UINT64_MAX);
-        return nd_error_new(ND_DENIED, EACCES, "%s wants credentials, and there are none for it", host->authority);
+        return nd_error_new(ND_DENIED, EACCES, "%s requires credentials, and none are configured for it", host->authority);
 }
 
 struct nd_error *pull_auth_store_token(struct pull_auth *auth, const struct pull_host *host, const char *repository,

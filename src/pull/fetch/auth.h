@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* auth.h - who gets which credentials
+/* auth.h - chooses the credentials for each server
  *
- *      asked by                                what it gets
- *      the registry itself, or `server`        the caller's credentials, when they name no other server
- *      a server that the credentials name      the credentials
+ *      server                                  credentials
+ *      the registry itself, or `server`        the caller's, unless they name another server
+ *      a server that the credentials name      the caller's
  *      a mirror                                anonymous tokens only
- *      where a redirect leads                  nothing
- *      the realm of a challenge                what its registry would get; over https unless the registry itself speaks http
+ *      target of a redirect                   none
+ *      realm of a challenge                    those of its registry; over https unless the
+ *                                              registry itself uses http
  *
- * Codecs for challenges and tokens, and a cache of tokens by server and repository. Requests are made by whoever calls. */
+ * Parsers for challenges and tokens, and a cache of tokens by server and repository. The caller
+ * sends the requests. */
 #pragma once
 
 #include <stdint.h>
@@ -18,25 +20,26 @@
 #include "pull/fetch/hosts.h"
 
 enum {
-        CHALLENGE_BYTES = 16 * 1024, /* most bytes of WWW-Authenticate */
-        TOKEN_BYTES = 256 * 1024,    /* most bytes of a token server's answer */
-        TOKEN_TEXT = 64 * 1024,      /* most bytes of a token */
+        CHALLENGE_BYTES = 16 * 1024, /* limit of WWW-Authenticate */
+        TOKEN_BYTES = 256 * 1024,    /* limit of a token server's response */
+        TOKEN_TEXT = 64 * 1024,      /* limit of a token */
 };
 
-/* What a registry asks for. Owns its strings. */
+/* A registry's challenge. Owns its strings. */
 struct pull_challenge {
         bool basic;
-        char *realm; /* of "Bearer"; nullptr = no bearer token is asked for */
+        char *realm; /* of "Bearer"; nullptr = no bearer challenge */
         char *service;
         char *scope;
 };
 
 void pull_challenge_done(struct pull_challenge *challenge);
 
-/* One WWW-Authenticate header; several schemes may stand in it, unknown ones are passed over. Adds to what earlier headers gave. */
+/* Parses one WWW-Authenticate header. It may have several schemes; unknown ones are skipped. Adds
+ * to the result of earlier headers. */
 [[nodiscard]] struct nd_error *pull_challenge_parse(const char *header, size_t length, struct pull_challenge *challenge);
 
-/* A token server's answer. */
+/* Parses a token server's response. */
 [[nodiscard]] struct nd_error *pull_token_parse(const char *bytes, size_t length, char **ret_token, uint64_t *ret_seconds);
 
 /* The caller's credentials. Owns its strings; "" where not given. */
@@ -65,15 +68,17 @@ struct pull_auth;
 [[nodiscard]] struct pull_auth *pull_auth_new(const struct pull_credentials *credentials);
 void pull_auth_free(struct pull_auth *auth);
 
-/* The Authorization header's value for a server and repository, nullptr when there is none yet. */
+/* Returns the value of the Authorization header for a server and repository, nullptr if there is
+ * none yet. */
 [[nodiscard]] char *pull_auth_header(struct pull_auth *auth, const struct pull_host *host, const char *repository);
 
-/* After a 401: what to do. With a bearer challenge a request for a token comes back, whose answer goes to pull_auth_store_token(). Without one
- * (ret->url is nullptr) basic credentials are set for the server. An error: nothing can be done. */
+/* Handles a 401. For a bearer challenge it returns a token request, whose response goes to
+ * pull_auth_store_token(). Without one (ret->url is nullptr) it sets basic credentials for the
+ * server. An error means that authentication is impossible. */
 [[nodiscard]] struct nd_error *pull_auth_respond(struct pull_auth *auth, const struct pull_host *host, const char *repository,
                                                  const struct pull_challenge *challenge, struct pull_token_request *ret);
 [[nodiscard]] struct nd_error *pull_auth_store_token(struct pull_auth *auth, const struct pull_host *host,
                                                      const char *repository, const char *answer, size_t length);
 
-/* Calls back with every secret that is known: for scrubbing messages. */
+/* Calls back with every known secret, for redacting messages. */
 void pull_auth_each_secret(const struct pull_auth *auth, void (*each)(void *userdata, const char *secret), void *userdata);

@@ -12,8 +12,9 @@
 
 enum {
         PIECE = 1024 * 1024,
-        PIECES = 8,                /* a turn of catching up: some milliseconds */
-        ANNOUNCEMENT = 256 * 1024, /* listeners are woken for so many bytes, not for every record of TLS */
+        PIECES = 8, /* per turn of rehashing: some milliseconds */
+        /* listeners are notified per so many bytes, not per TLS record */
+        ANNOUNCEMENT = 256 * 1024,
 };
 
 void pull_blob_init(const struct nd_digest *digest, uint64_t size, struct pull_blob *ret) {
@@ -27,14 +28,14 @@ void pull_blob_done(struct pull_blob *b) {
         nd_vector_done(&b->listeners);
 }
 
-/* The file in partial/, locked; an error when another pull has it. */
+/* Opens and locks the file in partial/; an error when another pull has locked it. */
 static int open_shared(const struct pull_blob *b, int partial_fd, const char *name, struct stat *ret) {
         nd_autoclose int fd = nd_sys->openat(partial_fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
         struct stat named;
 
         if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0 || fstat(fd, ret) < 0 || !S_ISREG(ret->st_mode))
                 return -EBUSY;
-        /* Its last owner may have removed it between our open and our lock. */
+        /* Its last owner may have removed it between our open and lock. */
         if (fstatat(partial_fd, name, &named, AT_SYMLINK_NOFOLLOW) < 0 || named.st_ino != ret->st_ino)
                 return -EBUSY;
         if ((uint64_t) ret->st_size > b->size) {
@@ -62,10 +63,10 @@ struct nd_error *pull_blob_open(struct pull_blob *b, int partial_fd, int blobs_f
                 b->fd = nd_sys->openat(blobs_fd, name, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         }
         if (b->fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "create the file for a download");
+                return nd_error_new(nd_error_code_of(errno), errno, "create the download file");
         b->reader = nd_sys->openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (b->reader < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "open the file of a download");
+                return nd_error_new(nd_error_code_of(errno), errno, "open the download file");
         b->on_disk = (uint64_t) st.st_size;
         b->resumed = b->on_disk > 0;
         return nullptr;
@@ -78,7 +79,8 @@ static void announce(struct pull_blob *b) {
         if (count == 0)
                 return;
         nd_vector_each (fd, &b->listeners) {
-                (void) !write(*fd, &count, sizeof count); /* a counter: it is never full */
+                /* never blocks: the counter cannot get full */
+                (void) !write(*fd, &count, sizeof count);
         }
         b->announced = b->there;
 }
@@ -91,7 +93,7 @@ struct nd_error *pull_blob_rehash(struct pull_blob *b, bool *ret_more) {
                 ssize_t n = pread(b->fd, piece, left < PIECE ? (size_t) left : PIECE, (off_t) b->there);
 
                 if (n <= 0)
-                        return nd_error_new(ND_INTERNAL, n < 0 ? errno : EIO, "read what an earlier pull left");
+                        return nd_error_new(ND_INTERNAL, n < 0 ? errno : EIO, "read the partial download");
                 nd_digest_hash_add(&b->hash, piece, (size_t) n);
                 b->there += (uint64_t) n;
                 announce(b);
@@ -102,7 +104,7 @@ struct nd_error *pull_blob_rehash(struct pull_blob *b, bool *ret_more) {
 
 struct nd_error *pull_blob_write(struct pull_blob *b, const char *bytes, size_t length) {
         if (length > b->size - b->there)
-                return nd_error_new(ND_DATA_LOSS, EFBIG, "a layer is longer than the %llu bytes that its manifest says",
+                return nd_error_new(ND_DATA_LOSS, EFBIG, "a layer is longer than the %llu bytes in its manifest",
                                     (unsigned long long) b->size);
         for (size_t done = 0; done < length;) {
                 ssize_t n = nd_sys->pwrite(b->fd, bytes + done, length - done, (off_t) (b->there + done));
@@ -110,7 +112,7 @@ struct nd_error *pull_blob_write(struct pull_blob *b, const char *bytes, size_t 
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n <= 0)
-                        return nd_error_new(nd_error_code_of(errno), errno, "write a download");
+                        return nd_error_new(nd_error_code_of(errno), errno, "write the download file");
                 done += (size_t) n;
         }
         nd_digest_hash_add(&b->hash, bytes, length);
@@ -125,7 +127,7 @@ struct nd_error *pull_blob_verify(struct pull_blob *b) {
         struct nd_digest digest;
 
         if (b->there != b->size)
-                return nd_error_new(ND_DATA_LOSS, 0, "a layer has %llu bytes, its manifest says %llu",
+                return nd_error_new(ND_DATA_LOSS, 0, "a layer has %llu bytes instead of %llu as in its manifest",
                                     (unsigned long long) b->there, (unsigned long long) b->size);
         digest = nd_digest_hash_finish(&b->hash);
         if (nd_digest_equal(&digest, &b->digest)) {
@@ -134,13 +136,13 @@ struct nd_error *pull_blob_verify(struct pull_blob *b) {
         }
         b->there = b->announced = b->on_disk = 0;
         if (nd_sys->ftruncate(b->fd, 0) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "empty the file of a download");
-        return nd_error_new(ND_DATA_LOSS, 0, "layer %s came with the digest %s", nd_digest_text(&b->digest, wanted),
+                return nd_error_new(ND_INTERNAL, errno, "truncate the download file");
+        return nd_error_new(ND_DATA_LOSS, 0, "digest mismatch: layer %s has digest %s", nd_digest_text(&b->digest, wanted),
                             nd_digest_text(&digest, found));
 }
 
 void pull_blob_subscribe(struct pull_blob *b, int event_fd) {
-        announce(b); /* to those who were there before */
+        announce(b); /* for earlier listeners */
         nd_vector_push(&b->listeners, event_fd);
         if (b->there > 0)
                 (void) !write(event_fd, &b->there, sizeof b->there);

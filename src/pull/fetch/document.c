@@ -6,7 +6,7 @@
 #include "base/text.h"
 
 struct document {
-        const struct nd_digest *expected; /* nullptr = any document will do */
+        const struct nd_digest *expected; /* nullptr = not checked */
         struct nd_text text;
         char *content_type;
         bool done;
@@ -23,7 +23,7 @@ static struct nd_error *document_head(void *userdata, const struct pull_fetch_he
         free(d->content_type);
         d->content_type = nd_strdup(head->content_type);
         if (head->length != UINT64_MAX && head->length > d->text.ceiling)
-                return nd_error_new(ND_EXHAUSTED, EFBIG, "a document of more than %zu bytes", d->text.ceiling);
+                return nd_error_new(ND_EXHAUSTED, EFBIG, "document exceeds %zu bytes", d->text.ceiling);
         return nullptr;
 }
 
@@ -32,7 +32,7 @@ static struct nd_error *document_body(void *userdata, const char *bytes, size_t 
 
         nd_text_append(&d->text, bytes, length);
         if (d->text.overflow)
-                return nd_error_new(ND_EXHAUSTED, EFBIG, "a document of more than %zu bytes", d->text.ceiling);
+                return nd_error_new(ND_EXHAUSTED, EFBIG, "document exceeds %zu bytes", d->text.ceiling);
         return nullptr;
 }
 

@@ -2,13 +2,15 @@
 /* fetcher.c - see fetcher.h
  *
  * Theory of operation
- *   send_request() sends one request of a fetch; when it ends, request_ended() decides by a table of outcomes: done, the same server again (with
- *   a token, or after a pause), where a redirect leads, or the next server. Redirects are followed here and not by libcurl, because a
- *   request to another origin must carry nothing that belongs to the first: no Authorization, no configured header, no client
- *   certificate. A 401 from such a place is an answer, not a challenge.
- *   A request for a token is made on the spot and blocks the loop for at most @token_timeout_s; other responses wait in the kernel meanwhile.
- *   What each server answered is collected in @failures, which is the message when none could help. No query string and no user of a URL
- *   gets into it; events.c looks once more.
+ *   send_request() sends one request of a fetch. When it ends, request_ended() chooses by the
+ *   outcome: done, the same server again (with a token, or after a delay), the target of a
+ *   redirect, or the next server. Redirects are followed here and not by libcurl, because a request
+ *   to another origin must carry nothing that belongs to the first: no Authorization, no configured
+ *   header, no client certificate. A 401 from such an origin is a failure, not a challenge.
+ *   A token request is made synchronously and blocks the loop for at most @token_timeout_s; other
+ *   responses wait in the kernel meanwhile.
+ *   The failure of each server is collected in @failures, which becomes the error message. It never
+ *   contains the query string or user of a URL; events.c redacts once more.
  * Owns       the fetches, until their done() was called. */
 #include "pull/fetch/fetcher.h"
 
@@ -22,8 +24,9 @@
 
 enum {
         REDIRECTS = 5,
-        ATTEMPTS = 4,  /* of one server without a new byte */
-        SLOWEST = 512, /* bytes per second, over the no-progress time; less is a server that plays for time */
+        ATTEMPTS = 4, /* per server without a new byte */
+        /* bytes per second, over the no-progress timeout; slower servers are dropped */
+        SLOWEST = 512,
         RECEIVE_BUFFER = 128 * 1024,
         FAILURES_TEXT = 4096,
         HEADER_TEXT = 512,
@@ -34,31 +37,31 @@ static constexpr unsigned connect_timeout_s = 30;
 
 struct fetch {
         struct pull_fetcher *fetcher;
-        struct pull_fetch_plan plan; /* its strings are ours */
+        struct pull_fetch_plan plan; /* owns its strings */
         CURL *easy;                  /* nullptr between two requests */
         struct curl_slist *headers;
-        size_t host;     /* index of the server that is asked */
+        size_t host;     /* index of the current server */
         char *url;       /* of the current request */
-        bool at_origin;  /* the current URL is the server's own, not where a redirect led */
+        bool at_origin;  /* the current URL is the server's own, not a redirect's */
         bool authorized; /* a challenge of this server was answered */
         unsigned redirects, attempts;
-        uint64_t not_before_us; /* a pause before the next request */
+        uint64_t not_before_us; /* delay before the next request */
 
-        /* of the current response */
+        /* state of the current response */
         long status;
         bool good;      /* its body goes to the plan */
-        uint64_t asked; /* the offset that was asked for */
-        uint64_t skip;  /* bytes that we have already, from a server that does not know ranges */
+        uint64_t asked; /* the requested offset */
+        uint64_t skip;  /* bytes that we already have, from a server without range support */
         uint64_t received;
         uint64_t range_start;
         bool has_range;
         char content_type[HEADER_TEXT];
         struct pull_challenge challenge;
-        struct nd_error *error; /* the plan's own, which stopped the response */
+        struct nd_error *error; /* the plan's own error, which stopped the response */
         char curl_error[CURL_ERROR_SIZE];
 
         struct nd_text failures;
-        enum nd_error_code code; /* that goes with the failures */
+        enum nd_error_code code; /* code of the failures */
 };
 
 struct pull_fetcher {
@@ -105,7 +108,7 @@ struct nd_error *pull_fetcher_new(const struct pull_fetcher_settings *settings, 
         fetcher->multi = curl_multi_init();
         if (!fetcher->multi) {
                 free(fetcher);
-                return nd_error_new(ND_INTERNAL, ENOMEM, "start libcurl");
+                return nd_error_new(ND_INTERNAL, ENOMEM, "initialize libcurl");
         }
         *ret = fetcher;
         return nullptr;
@@ -127,9 +130,9 @@ static const struct pull_host *host_of(const struct fetch *f) {
         f->code = code;
 }
 
-/* ---- what libcurl calls ---- */
+/* ---- libcurl callbacks ---- */
 
-/* The value of a header that has this name, without blanks around it. */
+/* Returns the trimmed value of a header with this name. */
 static bool header_value(const char *line, size_t length, const char *name, const char **ret, size_t *ret_length) {
         size_t n = strlen(name);
 
@@ -175,11 +178,12 @@ static size_t on_header(char *line, size_t size, size_t count, void *userdata) {
                 f->range_start = f->has_range ? start : 0;
         }
         if (header_value(line, length, "WWW-Authenticate", &value, &n))
-                nd_ignore(pull_challenge_parse(value, n, &f->challenge)); /* an invalid challenge is skipped */
+                /* an invalid challenge is skipped */
+                nd_ignore(pull_challenge_parse(value, n, &f->challenge));
         return length;
 }
 
-/* The first bytes of a body: is it what was asked for? */
+/* Checks at the first bytes of a body that it is what we requested. */
 static struct nd_error *begin_body(struct fetch *f) {
         struct pull_fetch_head head = {.content_type = f->content_type, .length = UINT64_MAX};
         curl_off_t length = -1;
@@ -189,7 +193,7 @@ static struct nd_error *begin_body(struct fetch *f) {
         if (!f->good)
                 return nullptr;
         if (f->status == 206 && (!f->has_range || f->range_start != f->asked))
-                return nd_error_new(ND_DATA_LOSS, 0, "%s answers with another part than was asked for", host_of(f)->authority);
+                return nd_error_new(ND_DATA_LOSS, 0, "%s sent another range than requested", host_of(f)->authority);
         f->skip = f->status == 200 ? f->asked : 0;
         (void) curl_easy_getinfo(f->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
         if (length >= 0)
@@ -207,7 +211,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *userdata) {
         if (f->error)
                 return 0;
         if (!f->good)
-                return f->received > 64 * 1024 ? 0 : length; /* an error page; nobody reads it */
+                return f->received > 64 * 1024 ? 0 : length; /* an error page, which is not used */
         skipped = length < f->skip ? length : (size_t) f->skip;
         f->skip -= skipped;
         if (length > skipped) {
@@ -279,7 +283,7 @@ static void send_request(struct fetch *f) {
 
         f->easy = curl_easy_init();
         if (!f->easy)
-                abort(); /* as any small allocation */
+                abort(); /* like any failed small allocation */
         set_transport(f->fetcher, f->easy, f->host, f->at_origin, f->curl_error);
         f->asked = f->plan.offset ? f->plan.offset(f->plan.userdata) : 0;
         f->received = f->skip = 0;
@@ -301,7 +305,7 @@ static void send_request(struct fetch *f) {
         (void) curl_multi_add_handle(f->fetcher->multi, f->easy);
 }
 
-/* Points a fetch to a server's own URL; false when no server from there on has the capability. */
+/* Points a fetch to a server's own URL; false when no further server has the capability. */
 static bool select_host(struct fetch *f, size_t host) {
         const struct pull_hosts *hosts = f->fetcher->settings.hosts;
 
@@ -334,8 +338,9 @@ static void next_host(struct fetch *f) {
         f->authorized = false;
         if (select_host(f, f->host + 1))
                 return send_request(f);
-        finish(f, nd_error_new(f->code != ND_OK ? f->code : ND_NOT_FOUND, 0, "%s",
-                               f->failures.length > 0 ? f->failures.bytes : "no configured server may be asked for this"));
+        finish(f,
+               nd_error_new(f->code != ND_OK ? f->code : ND_NOT_FOUND, 0, "%s",
+                            f->failures.length > 0 ? f->failures.bytes : "no configured server has the required capability"));
 }
 
 void pull_fetch_start(struct pull_fetcher *fetcher, const struct pull_fetch_plan *plan) {
@@ -350,7 +355,7 @@ void pull_fetch_start(struct pull_fetcher *fetcher, const struct pull_fetch_plan
         nd_vector_push(&fetcher->fetches, f);
         if (select_host(f, 0))
                 return send_request(f);
-        finish(f, nd_error_new(ND_NOT_FOUND, 0, "no configured server may be asked for this"));
+        finish(f, nd_error_new(ND_NOT_FOUND, 0, "no configured server has the required capability"));
 }
 
 /* ---- tokens ---- */
@@ -372,7 +377,7 @@ static struct nd_error *perform_token_request(struct fetch *f, const struct pull
         CURLcode code;
 
         if (!easy)
-                return nd_error_new(ND_INTERNAL, ENOMEM, "start libcurl");
+                return nd_error_new(ND_INTERNAL, ENOMEM, "initialize libcurl");
         set_transport(f->fetcher, easy, f->host, false, curl_error);
         (void) curl_easy_setopt(easy, CURLOPT_TIMEOUT, token_timeout_s);
         (void) curl_easy_setopt(easy, CURLOPT_URL, request->url);
@@ -388,11 +393,11 @@ static struct nd_error *perform_token_request(struct fetch *f, const struct pull
         curl_easy_cleanup(easy);
         curl_slist_free_all(headers);
         if (code != CURLE_OK)
-                return nd_error_new(ND_UNAVAILABLE, 0, "the token server: %s",
+                return nd_error_new(ND_UNAVAILABLE, 0, "token server: %s",
                                     curl_error[0] ? curl_error : curl_easy_strerror(code));
         if (status != 200)
                 return nd_error_new(status == 401 || status == 403 ? ND_DENIED : ND_UNAVAILABLE, 0,
-                                    "the token server answers %ld", status);
+                                    "token server returned status %ld", status);
         return nullptr;
 }
 
@@ -408,7 +413,7 @@ static struct nd_error *authorize(struct fetch *f) {
         return pull_auth_store_token(auth, host_of(f), f->plan.repository, nd_text_get(&answer), answer.length);
 }
 
-/* ---- what a response means ---- */
+/* ---- responses ---- */
 
 static void send_after(struct fetch *f, unsigned pause_ms) {
         f->not_before_us = nd_clock_us() + pause_ms * ND_MS_US;
@@ -416,7 +421,8 @@ static void send_after(struct fetch *f, unsigned pause_ms) {
                 send_request(f);
 }
 
-/* scheme://host:port of a URL, with the port spelled out; nullptr when it is not http, has a user or cannot be read. */
+/* Returns scheme://host:port of a URL, with an explicit port; nullptr when it is not http, has a
+ * user or is invalid. */
 static char *origin_of(const char *url) {
         CURLU *parts = curl_url();
         char *scheme = nullptr, *host = nullptr, *port = nullptr, *user = nullptr, *origin = nullptr;
@@ -438,16 +444,16 @@ static char *origin_of(const char *url) {
         return origin;
 }
 
-/* Follows a redirect, or says why not. */
+/* Follows a redirect, or records why not. */
 static void redirect(struct fetch *f, const char *location) {
         nd_autofree char *copy = location ? nd_strdup(location) : nullptr, *here = origin_of(host_of(f)->url),
                          *there = copy ? origin_of(copy) : nullptr;
 
         if (!there || ++f->redirects > REDIRECTS || (nd_has_prefix(f->url, "https:") && !nd_has_prefix(there, "https:"))) {
                 add_failure(f, ND_UNAVAILABLE, "%s",
-                            !there                     ? "it redirects to nowhere, or to an address with a user in it"
-                            : f->redirects > REDIRECTS ? "it redirects in circles"
-                                                       : "it redirects from https to http");
+                            !there                     ? "invalid redirect, or one to a URL with a user"
+                            : f->redirects > REDIRECTS ? "too many redirects"
+                                                       : "redirect from https to http");
                 return next_host(f);
         }
         f->at_origin = here && nd_streq(here, there);
@@ -460,11 +466,11 @@ static void on_unauthorized(struct fetch *f) {
         nd_autoerror struct nd_error *error = nullptr;
 
         if (!f->at_origin) {
-                add_failure(f, ND_DENIED, "where it redirects to wants credentials, and gets none");
+                add_failure(f, ND_DENIED, "the target of its redirect requires credentials");
                 return next_host(f);
         }
         if (f->authorized) {
-                add_failure(f, ND_DENIED, "it does not accept the credentials (401)");
+                add_failure(f, ND_DENIED, "it rejected the credentials (401)");
                 return next_host(f);
         }
         error = authorize(f);
@@ -476,7 +482,7 @@ static void on_unauthorized(struct fetch *f) {
         send_request(f);
 }
 
-/* A server that is busy or broken gets another chance, unless another server can be asked at once. */
+/* Retries a server that is busy or failing, unless another server can be tried at once. */
 static void retry_or_next_host(struct fetch *f, enum nd_error_code code, const char *curl_error) {
         static const unsigned pauses_ms[ATTEMPTS] = {250, 500, 1000, 2000};
 
@@ -495,7 +501,7 @@ static void on_response(struct fetch *f, const char *location) {
         switch (f->status) {
         case 200:
         case 206:
-                if (f->received == 0) /* an empty body never came by on_body() */
+                if (f->received == 0) /* libcurl does not call on_body() for an empty body */
                         f->error = begin_body(f);
                 if (!f->error && f->plan.check)
                         f->error = f->plan.check(f->plan.userdata);
@@ -514,13 +520,13 @@ static void on_response(struct fetch *f, const char *location) {
         case 401:
                 return on_unauthorized(f);
         case 403:
-                add_failure(f, ND_DENIED, "it forbids that (403)");
+                add_failure(f, ND_DENIED, "access denied (403)");
                 return next_host(f);
         case 404:
                 add_failure(f, ND_NOT_FOUND, "not found (404)");
                 return next_host(f);
         default:
-                (void) snprintf(curl_error, sizeof curl_error, "it answers %ld", f->status);
+                (void) snprintf(curl_error, sizeof curl_error, "status %ld", f->status);
                 if (f->status == 429 || f->status >= 500)
                         return retry_or_next_host(f, ND_UNAVAILABLE, curl_error);
                 add_failure(f, ND_UNAVAILABLE, "%s", curl_error);
@@ -535,7 +541,7 @@ static void request_ended(struct fetch *f, CURLcode code) {
         (void) curl_easy_getinfo(f->easy, CURLINFO_RESPONSE_CODE, &f->status);
         (void) curl_easy_getinfo(f->easy, CURLINFO_REDIRECT_URL, &url);
         location = url ? nd_strdup(url) : nullptr;
-        if (f->error) { /* ours: another server would not mend a full disk, but may have better bytes */
+        if (f->error) { /* ours: another server cannot fix a full disk, but wrong data */
                 end_request(f);
                 if (f->plan.offset || nd_error_code(f->error) == ND_INTERNAL)
                         return finish(f, nd_error_wrap(nd_take_ptr(f->error), "%s", host_of(f)->authority));
@@ -550,8 +556,8 @@ static void request_ended(struct fetch *f, CURLcode code) {
         }
         end_request(f);
         if (code == CURLE_OPERATION_TIMEDOUT)
-                return retry_or_next_host(f, ND_DEADLINE, f->curl_error[0] ? f->curl_error : "it does not answer in time");
-        if (code == CURLE_PEER_FAILED_VERIFICATION) { /* the same certificate the next time */
+                return retry_or_next_host(f, ND_DEADLINE, f->curl_error[0] ? f->curl_error : "timed out");
+        if (code == CURLE_PEER_FAILED_VERIFICATION) { /* a retry would get the same certificate */
                 add_failure(f, ND_UNAVAILABLE, "its certificate is not trusted (%s)",
                             f->curl_error[0] ? f->curl_error : curl_easy_strerror(code));
                 return next_host(f);
@@ -578,7 +584,7 @@ static int shorter_for_delayed(const struct pull_fetcher *fetcher, int timeout_m
         return timeout_ms;
 }
 
-/* True when some request has ended. */
+/* Returns true when some request has ended. */
 static bool take_messages(struct pull_fetcher *fetcher) {
         CURLMsg *message;
         bool any = false;
@@ -606,7 +612,7 @@ struct nd_error *pull_fetcher_wait(struct pull_fetcher *fetcher, struct pollfd *
         start_delayed(fetcher);
         code = curl_multi_perform(fetcher->multi, &running);
         if (code == CURLM_OK) {
-                /* What ends right here would otherwise be told only after a wait for nothing. */
+                /* Checks for ended requests before the wait, which would delay them. */
                 bool ended = take_messages(fetcher);
 
                 code = curl_multi_poll(fetcher->multi, extra, (unsigned) count,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any WWW-Authenticate header: an error, or a challenge from which no request with a line break or a user in its URL is made. */
+/* Any WWW-Authenticate header gives an error, or a challenge that leads to no request with a line
+ * break or a user in its URL. */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -9,7 +10,8 @@
 
 static const char password[] = "secretword";
 
-/* As it is read, not as it is written: a backslash may stand before any letter of a quoted string. */
+/* Compares the parsed value, not the header's text: any character of a quoted string may have a
+ * backslash before it. */
 static bool comes_with(const struct pull_challenge *challenge, const char *word) {
         const char *const texts[] = {challenge->realm, challenge->service, challenge->scope};
 

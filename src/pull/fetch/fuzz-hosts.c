@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any hosts.toml: an error, or servers whose addresses are http(s) without user or line break, the registry last. */
+/* Any hosts.toml gives an error, or servers with http(s) addresses without user or line break, the
+ * registry last. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any answer of a token server: an error, or a token that is safe in a header and lives at most a day. */
+/* Any response of a token server gives an error, or a token that is safe in a header and valid for
+ * at most a day. */
 #include <string.h>
 
 #include <unit/fuzz.h>

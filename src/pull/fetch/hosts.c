@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hosts.c - see hosts.h
  *
- * What differs from containerd, on purpose: a hosts.toml that cannot be read is an error with its line, not a silent fall-back to no
- * configuration; a registry on localhost is spoken to in plain HTTP unless a hosts.toml says otherwise, where containerd
- * first tries TLS without looking at the certificate. */
+ * Deliberate differences from containerd: an invalid hosts.toml is an error with its line, not a
+ * silent fallback to no configuration; a registry on localhost gets plain HTTP unless a hosts.toml
+ * says otherwise, where containerd first tries TLS without verifying the certificate. */
 #include "pull/fetch/hosts.h"
 
 #include <arpa/inet.h>
@@ -34,7 +34,7 @@ void pull_hosts_done(struct pull_hosts *hosts) {
         nd_vector_done(hosts);
 }
 
-/* An address of 127.0.0.0/8, not a name that begins like one. */
+/* Returns whether it is an address in 127.0.0.0/8, not a name that begins like one. */
 static bool is_loopback_address(const char *authority) {
         nd_autofree char *host = nd_strndup(authority, strcspn(authority, ":"));
         struct in_addr address;
@@ -47,7 +47,7 @@ bool pull_host_is_local(const char *authority) {
                nd_streq(authority, "[::1]") || nd_has_prefix(authority, "[::1]:");
 }
 
-/* host[:port] of printable characters that mean nothing else in a URL. */
+/* Checks host[:port]: printable characters without a special meaning in a URL. */
 static bool authority_valid(const char *text, size_t length) {
         for (size_t i = 0; i < length; i++)
                 if (!isalnum((unsigned char) text[i]) && !strchr(".-_:[]", text[i]))
@@ -67,7 +67,7 @@ static void lower(char *text) {
                 *text = (char) tolower((unsigned char) *text);
 }
 
-/* Writes a path with its empty and "." parts dropped and ".." resolved, without a slash at the end. */
+/* Appends a normalized path: without empty and "." parts, ".." resolved, no trailing slash. */
 static void add_clean_path(struct nd_text *text, const char *path) {
         size_t base = text->length;
 
@@ -88,7 +88,7 @@ static void add_clean_path(struct nd_text *text, const char *path) {
         }
 }
 
-/* A server as hosts.toml names it: with or without a scheme, with or without a path. */
+/* Sets the address of a server from hosts.toml, which may have a scheme and a path. */
 static struct nd_error *set_url(struct pull_host *host, const char *server, bool override_path) {
         nd_autotext struct nd_text url = ND_TEXT(4096);
         const char *rest = server, *scheme = "https://";
@@ -104,7 +104,7 @@ static struct nd_error *set_url(struct pull_host *host, const char *server, bool
         if (!authority_valid(rest, length) || !path_valid(rest + length))
                 return nd_error_new(
                         ND_INVALID, 0,
-                        "'%.100s' is not the address of a registry (https://host:port, without user, query or fragment)",
+                        "'%.100s' is not a valid registry address (https://host:port, without user, query or fragment)",
                         memchr(rest, '@', length) ? "(an address with a user in it)" : server);
         host->authority = nd_strndup(rest, length);
         lower(host->authority);
@@ -243,7 +243,7 @@ static struct nd_error *read_headers(const struct pull_toml *table, struct pull_
         return nullptr;
 }
 
-/* "30s", "1m30s": the durations people write there; parts below a second count as one. */
+/* Parses durations such as "30s", "1m30s"; fractions of a second count as one. */
 static struct nd_error *read_dial(const struct pull_toml *value, struct pull_host *host) {
         unsigned long long number;
         char unit[3];
@@ -274,7 +274,7 @@ static struct nd_error *read_flag(const struct pull_toml *table, const char *key
         return nullptr;
 }
 
-/* The settings of one table: a [host."..."] or, for the server, the root. */
+/* Reads the settings of one table: a [host."..."] or, for the server, the root. */
 static struct nd_error *read_host(const struct pull_toml *table, const char *server, const char *registry,
                                   const char *directory, struct pull_host *host) {
         bool override_path = false;
@@ -340,7 +340,7 @@ static void close_dir(DIR **dir) {
                 (void) closedir(*dir);
 }
 
-/* Docker's way: certificates by the names of files, for the registry itself. */
+/* Docker's layout: certificates by file names, for the registry itself. */
 static struct nd_error *read_docker_files(const char *directory, const char *registry, struct pull_hosts *ret) {
         nd_cleanup(close_dir) DIR *dir = opendir(directory);
         nd_cleanup(pull_hosts_done) struct pull_hosts hosts = {};
@@ -364,17 +364,17 @@ static struct nd_error *read_docker_files(const char *directory, const char *reg
         return nullptr;
 }
 
-/* Certificates may be links into /etc/ssl or a secret's directory: the administrator's paths are followed. */
+/* Follows symbolic links, since certificates may be links into /etc/ssl or a secret's directory. */
 static struct nd_error *append_file(const char *path, struct nd_text *text) {
         nd_autofree char *bytes = nullptr;
 
         nd_try(nd_file_read_kernel(path, HOST_PEM, &bytes));
         if (!strstr(bytes, "-----BEGIN "))
-                return nd_error_new(ND_INVALID, 0, "'%s' holds no PEM certificate or key", path);
+                return nd_error_new(ND_INVALID, 0, "no PEM certificate or key in '%s'", path);
         nd_text_add(text, bytes);
         nd_text_add(text, "\n");
         if (text->overflow)
-                return nd_error_new(ND_EXHAUSTED, EFBIG, "certificates of more than %d bytes", HOST_PEM);
+                return nd_error_new(ND_EXHAUSTED, EFBIG, "certificates exceed %d bytes", HOST_PEM);
         return nullptr;
 }
 
@@ -394,7 +394,7 @@ static struct nd_error *load_certificates(struct pull_host *host) {
         return nullptr;
 }
 
-/* The registry's own directory in the order that containerd looks; nullptr when there is none. */
+/* Returns the registry's directory, in containerd's search order; nullptr when there is none. */
 static char *find_directory(const char *root, const char *registry) {
         const char *colon = strrchr(registry, ':');
         nd_autofree char *escaped = colon && colon > registry

@@ -2,10 +2,11 @@
 /* image.c - see image.h
  *
  * Theory of operation
- *   Documents are verified before they are read, read before they are kept, and kept as blobs/<hex>, since the daemon hashes and reads them
- *   once more. Nothing is synced on the way. In the end one syncfs() of the unpacker makes files, directories and renames of the whole pull
- *   durable at once, after the downloads were unlinked, whose pages therefore never need to reach the disk: that is what makes a
- *   thousand files cost one flush and not a thousand. */
+ *   Documents are verified before they are parsed, parsed before they are stored, and stored as
+ *   blobs/<hex>, since the daemon hashes and parses them once more. Nothing is synced meanwhile. At
+ *   the end one syncfs() of the unpacker makes files, directories and renames of the whole pull
+ *   durable at once. The downloads were unlinked before, so their pages need not reach the disk: a
+ *   thousand files cost one flush, not a thousand. */
 #include "pull/fetch/image.h"
 
 #include <string.h>
@@ -43,7 +44,7 @@ static struct nd_error *keep_document(const struct pull_layers_context *context,
         return fd < 0 ? nd_error_new(nd_error_code_of(errno), errno, "create '%s'", path) : nullptr;
 }
 
-/* From an index down to a manifest, at most ND_MANIFEST_DEPTH indexes deep. */
+/* Descends from an index to a manifest, at most ND_MANIFEST_DEPTH indexes deep. */
 static struct nd_error *find_manifest(struct pull_layers_context *context, const struct pull_request *request,
                                       const struct pull_image_source *source, const struct pull_image_root *root,
                                       struct pull_image *image, struct nd_manifest *ret) {
@@ -59,7 +60,7 @@ static struct nd_error *find_manifest(struct pull_layers_context *context, const
                 size_t length;
 
                 if (depth == ND_MANIFEST_DEPTH)
-                        return nd_error_new(ND_INVALID, 0, "indexes within indexes, more than %d deep", ND_MANIFEST_DEPTH);
+                        return nd_error_new(ND_INVALID, 0, "image indexes nested more than %d levels deep", ND_MANIFEST_DEPTH);
                 if (!nd_digest_is_set(&image->index))
                         image->index = digest;
                 nd_try(nd_manifest_select(&document, &request->platform, &chosen));
@@ -77,10 +78,10 @@ static struct nd_error *find_manifest(struct pull_layers_context *context, const
 
 static struct nd_error *check_manifest(const struct nd_manifest *manifest, const struct pull_request *request) {
         if (manifest->config.media != ND_MEDIA_CONFIG)
-                return nd_error_new(ND_INVALID, 0, "this is no container image: its config is a '%s'",
+                return nd_error_new(ND_INVALID, 0, "not a container image: its config has type '%s'",
                                     manifest->config.media_type ? manifest->config.media_type : "");
         if (manifest->entries.count > request->layers)
-                return nd_error_new(ND_EXHAUSTED, 0, "the image has %zu layers, more than the %u that are allowed",
+                return nd_error_new(ND_EXHAUSTED, 0, "the image has %zu layers, more than the limit of %u",
                                     manifest->entries.count, request->layers);
         nd_vector_each (layer, &manifest->entries) {
                 if (layer->media != ND_MEDIA_LAYER)
@@ -101,10 +102,10 @@ static struct nd_error *read_config(struct pull_layers_context *context, const s
         nd_try(source->document(source->userdata, &manifest->config, ND_CONFIG_CEILING, &bytes, &length));
         nd_try(nd_oci_config_parse(bytes, length, &config));
         if (config.diff_ids.count != manifest->entries.count)
-                return nd_error_new(ND_INVALID, 0, "the image's config names %zu layers, its manifest %zu",
+                return nd_error_new(ND_INVALID, 0, "the image's config lists %zu layers, its manifest %zu",
                                     config.diff_ids.count, manifest->entries.count);
         if (*config.platform.architecture && nd_platform_rank(&request->platform, &config.platform) < 0)
-                return nd_error_new(ND_NOT_FOUND, 0, "the image is for %s, and this machine is %s",
+                return nd_error_new(ND_NOT_FOUND, 0, "the image is for platform %s, this node is %s",
                                     nd_platform_text(&config.platform, found), nd_platform_text(&request->platform, wanted));
         nd_try(keep_document(context, &manifest->config.digest, bytes, length));
         *ret = nd_take(config, (struct nd_oci_config) {});
@@ -169,7 +170,7 @@ struct nd_error *pull_images_finish(const struct pull_layers_context *context, c
         nd_json_close(&out, ']');
         nd_json_close(&out, '}');
         if (line.overflow)
-                return nd_error_new(ND_EXHAUSTED, 0, "too many images at once");
+                return nd_error_new(ND_EXHAUSTED, 0, "too many images in one archive");
         nd_try(pull_unpack_client_finish(context->unpacker));
         pull_event_line(context->events, &line);
         return nullptr;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.h - one image from its topmost document down to its layers, wherever the bytes come from */
+/* image.h - fetches one image from its index or manifest down to its layers, from any source */
 #pragma once
 
 #include "base/strings.h"
 #include "pull/fetch/layers.h"
 #include "pull/fetch/request.h"
 
-/* Where documents come from: a registry or an archive. The bytes that it gives have the descriptor's digest and size. */
+/* Source of documents: a registry or an archive. Its data has the descriptor's digest and size. */
 struct pull_image_source {
         struct nd_error *(*document)(void *userdata, const struct nd_oci_descriptor *descriptor, size_t ceiling,
                                      char **ret_bytes, size_t *ret_length);
         void *userdata;
 };
 
-/* What the daemon hears at the end. Owns what is in it. */
+/* The result that is reported to the daemon. Owns its members. */
 struct pull_image {
         struct nd_digest index, manifest, config;
         uint64_t config_size;
@@ -29,18 +29,19 @@ struct pull_images { /* see base/vector.h */
 void pull_image_done(struct pull_image *image);
 void pull_images_done(struct pull_images *images);
 
-/* A document to start from, with its digest. */
+/* The document to start from, with its digest. */
 struct pull_image_root {
         const char *bytes;
         size_t length;
-        const char *media_type; /* nullptr = not known */
+        const char *media_type; /* nullptr = unknown */
         struct nd_digest digest;
 };
 
-/* Brings the image for the request's platform: its documents as blobs/<hex>, its layers by way of the unpacker. */
+/* Fetches the image for the request's platform: documents as blobs/<hex>, layers through the
+ * unpacker. */
 [[nodiscard]] struct nd_error *pull_image_fetch(struct pull_layers_context *context, const struct pull_request *request,
                                                 const struct pull_image_source *source, const struct pull_image_root *root,
                                                 struct pull_image *ret);
 
-/* Lets the unpacker make all of it durable, and tells the daemon. */
+/* Makes everything durable through the unpacker and reports it to the daemon. */
 [[nodiscard]] struct nd_error *pull_images_finish(const struct pull_layers_context *context, const struct pull_images *images);

@@ -2,10 +2,11 @@
 /* import.c - see import.h
  *
  * Theory of operation
- *   An archive has its index anywhere, so it is read once as a stream: what lies under blobs/sha256 is written to archive-<hex> of the
- *   pull's blobs and hashed on the way (a blob that does not have the digest of its name ends the import), index.json is kept in
- *   memory. Then the images are brought in as from a registry, with files in place of requests. Names in the archive become names of files
- *   only after they were parsed as a digest. */
+ *   The index can be anywhere in an archive, so it is read once as a stream: files under
+ *   blobs/sha256 are written to archive-<hex> of the pull's blobs and hashed meanwhile (a blob
+ *   without the digest of its name fails the import); index.json is kept in memory. Then the images
+ *   are processed as from a registry, with files instead of requests. Names in the archive become
+ *   file names only after they were parsed as a digest. */
 #include "pull/fetch/import.h"
 
 #include <string.h>
@@ -22,14 +23,14 @@ enum {
 
 struct archive {
         struct pull_layers_context *context;
-        uint64_t left; /* bytes that its blobs may still take */
+        uint64_t left; /* remaining limit for its blobs */
         size_t blobs;
-        int file; /* the blob that is being written */
+        int file; /* the blob being written */
         struct nd_digest digest;
         struct nd_digest_hash hash;
         bool in_index;
         struct nd_text index;
-        bool docker; /* it has manifest.json, as `docker save` writes */
+        bool docker; /* it has manifest.json, as from `docker save` */
 };
 
 static void archive_done(struct archive *a) {
@@ -53,7 +54,7 @@ static struct nd_error *archive_entry(void *userdata, const struct pull_tar_entr
             a->digest.kind != ND_HASH_SHA256)
                 return nullptr;
         if (++a->blobs > BLOBS || entry->size > a->left)
-                return nd_error_new(ND_EXHAUSTED, EFBIG, "the archive is larger than is allowed");
+                return nd_error_new(ND_EXHAUSTED, EFBIG, "the archive exceeds the size limit");
         a->left -= entry->size;
         name = nd_format("archive-%s", nd_digest_hex(&a->digest, hex));
         a->file = nd_sys->openat(a->context->blobs_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -96,7 +97,7 @@ static struct nd_error *archive_end(void *userdata) {
         digest = nd_digest_hash_finish(&a->hash);
         if (nd_digest_equal(&digest, &a->digest))
                 return nullptr;
-        return nd_error_new(ND_DATA_LOSS, 0, "the archive's blob %s has another digest", nd_digest_text(&a->digest, text));
+        return nd_error_new(ND_DATA_LOSS, 0, "digest mismatch: blob %s of the archive", nd_digest_text(&a->digest, text));
 }
 
 static struct nd_error *feed_tar(void *userdata, const char *bytes, size_t length) {
@@ -134,18 +135,18 @@ static struct nd_error *archive_document(void *userdata, const struct nd_oci_des
         size_t length;
 
         (void) nd_digest_text(&descriptor->digest, text);
-        nd_try(nd_error_wrap(nd_file_read(context->blobs_fd, name, ceiling, &bytes, &length), "the archive's document %s",
+        nd_try(nd_error_wrap(nd_file_read(context->blobs_fd, name, ceiling, &bytes, &length), "document %s of the archive",
                              text));
         nd_try(nd_digest_check(&descriptor->digest, bytes, length));
         if (length != descriptor->size)
-                return nd_error_new(ND_DATA_LOSS, 0, "the archive's document %s has another size than its descriptor says",
+                return nd_error_new(ND_DATA_LOSS, 0, "the size of document %s in the archive differs from its descriptor",
                                     text);
         *ret_bytes = nd_take_ptr(bytes);
         *ret_length = length;
         return nullptr;
 }
 
-/* The names that an entry of index.json gives: containerd's annotation, or a full name in OCI's. */
+/* Takes the names of an entry of index.json: containerd's annotation, or a full name in OCI's. */
 static void take_names(const struct nd_oci_descriptor *entry, struct nd_strings *names) {
         const char *const given[] = {entry->image_name, entry->ref_name};
 
@@ -154,7 +155,7 @@ static void take_names(const struct nd_oci_descriptor *entry, struct nd_strings 
                 nd_autoerror struct nd_error *error = nullptr;
                 nd_autofree char *text = nullptr;
 
-                if (!given[i] || (i == 1 && !strchr(given[i], '/'))) /* a bare tag names nothing */
+                if (!given[i] || (i == 1 && !strchr(given[i], '/'))) /* a bare tag is not a name */
                         continue;
                 error = nd_reference_parse(given[i], &reference);
                 if (error || !reference.tag)
@@ -186,24 +187,26 @@ static struct nd_error *import_images(struct pull_layers_context *context, const
 
         if (a->index.length == 0)
                 return nd_error_new(ND_INVALID, 0,
-                                    a->docker ? "the archive is of Docker's old kind; save it as an OCI archive"
-                                              : "the archive is no OCI image layout: it has no index.json");
-        nd_try(nd_error_wrap(nd_manifest_parse(a->index.bytes, a->index.length, nullptr, &index), "the archive's index.json"));
+                                    a->docker ? "the archive is in Docker's legacy format; save it as an OCI archive"
+                                              : "the archive is not an OCI image layout: no index.json");
+        nd_try(nd_error_wrap(nd_manifest_parse(a->index.bytes, a->index.length, nullptr, &index),
+                             "index.json of the archive"));
         if (index.media != ND_MEDIA_INDEX || index.entries.count > IMAGES)
-                return nd_error_new(ND_INVALID, 0, "the archive's index.json is no index, or has more than %d images", IMAGES);
+                return nd_error_new(ND_INVALID, 0,
+                                    "index.json of the archive is not an image index, or lists more than %d images", IMAGES);
         nd_vector_each (entry, &index.entries) {
                 nd_autoerror struct nd_error *error = nullptr;
 
                 nd_vector_push(images, (struct pull_image) {});
                 error = import_entry(context, request, entry, &images->items[images->count - 1]);
-                /* An image of other platforms only is passed over, as long as one suits. */
+                /* An image for other platforms is skipped if there is another that fits. */
                 if (nd_error_code(error) == ND_NOT_FOUND && index.entries.count > 1)
                         pull_image_done(&images->items[--images->count]);
                 else if (error)
                         return nd_take_ptr(error);
         }
         if (images->count == 0)
-                return nd_error_new(ND_NOT_FOUND, 0, "the archive has no image for this machine");
+                return nd_error_new(ND_NOT_FOUND, 0, "the archive has no image for this platform");
         return nullptr;
 }
 

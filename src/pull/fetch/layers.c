@@ -2,14 +2,16 @@
 /* layers.c - see layers.h
  *
  * Theory of operation
- *   Each layer goes @WAITING -> @UNPACKING -> @UNPACKED -> @PLACING -> @DONE; @EXISTS is done from the start. advance() moves all of them by one
- *   step: downloads in the order of the layers, at most @parallel at once; an unpacker as soon as its download has begun and a
- *   processor is free; a layer is unpacked when its stream has the config's diff id and its download the manifest's digest. It is placed when
- *   all layers below are there. What is checked here gives good errors and early ends; what a layer is called, and whether it enters the
- *   store, is decided by the unpacker and the daemon.
- *   A download that an earlier pull began may hold anything. When its digest is wrong it is thrown away and the layer starts once more,
- *   under a new job number: nothing of the first try is looked at again.
- * Owns       blobs, one for each digest (images repeat layers), and the eventfds of running jobs. */
+ *   Each layer goes @WAITING -> @UNPACKING -> @UNPACKED -> @PLACING -> @DONE; @EXISTS is final from
+ *   the start. advance() moves each of them by one step: downloads in the order of the layers, at
+ *   most @parallel at once; an unpacker as soon as its download has begun and a processor is free.
+ *   A layer is unpacked when its stream has the config's diff ID and its download the manifest's
+ *   digest. It is placed when all layers below are placed. Checks here give good errors early; the
+ *   unpacker and the daemon decide what a layer is called and whether it enters the store.
+ *   The partial download of an earlier pull may contain anything. If its digest is wrong it is
+ *   discarded and the layer starts again, with a new job ID: results of the first attempt are
+ *   ignored.
+ * Owns       blobs, one per digest (images repeat layers), and the eventfds of running jobs. */
 #include "pull/fetch/layers.h"
 
 #include <poll.h>
@@ -22,7 +24,8 @@
 #include "oci/layer.h"
 #include "sys/file.h"
 
-static constexpr uint64_t event_interval_us = 200 * ND_MS_US; /* at most five events a second for a layer */
+/* at most five events per second and layer */
+static constexpr uint64_t event_interval_us = 200 * ND_MS_US;
 static constexpr int wait_timeout_ms = 500;
 
 enum state {
@@ -41,12 +44,12 @@ enum download_state {
         DOWNLOAD_COMPLETE,
 };
 
-/* A blob and how it is filled. */
+/* A blob and its download. */
 struct download {
         struct run *run;
         struct pull_blob blob;
         enum download_state state;
-        bool restarted; /* it starts afresh after what an earlier pull left was wrong */
+        bool restarted; /* restarted after a wrong partial download */
         char *path;
 };
 
@@ -68,7 +71,7 @@ struct run {
         size_t count;
         nd_vector(struct download *) downloads;
         unsigned unpacking;
-        unsigned unpackers; /* most at once */
+        unsigned unpackers; /* limit of concurrent unpackers */
         uint64_t unpacked_bytes;
         struct nd_error *error; /* the first one; it ends the run */
 };
@@ -118,7 +121,8 @@ static struct nd_error *download_head(void *userdata, const struct pull_fetch_he
         unsigned long long whole = s->blob.there + head->length;
 
         if (head->length != UINT64_MAX && head->length != s->blob.size - s->blob.there)
-                return nd_error_new(ND_DATA_LOSS, 0, "a layer would have %llu bytes, its manifest says %llu", whole,
+                return nd_error_new(ND_DATA_LOSS, 0,
+                                    "size mismatch: a server offers a layer of %llu bytes, its manifest has %llu", whole,
                                     (unsigned long long) s->blob.size);
         return nullptr;
 }
@@ -133,7 +137,7 @@ static struct nd_error *download_body(void *userdata, const char *bytes, size_t 
         return nullptr;
 }
 
-/* Starts every layer of a source once more, on an empty file. */
+/* Restarts every layer of a download, with an empty file. */
 static void restart_download(struct download *s) {
         struct run *run = s->run;
 
@@ -148,7 +152,8 @@ static void restart_download(struct download *s) {
                         continue;
                 if (layer->state == UNPACKING)
                         run->unpacking--;
-                pull_unpack_client_cancel(run->context->unpacker, layer->id); /* its reply will find no layer */
+                /* its reply will be ignored */
+                pull_unpack_client_cancel(run->context->unpacker, layer->id);
                 pull_blob_unsubscribe(&s->blob, layer->event_fd);
                 nd_close_fd(&layer->event_fd);
                 nd_error_done(&layer->reply.error);
@@ -164,7 +169,7 @@ static void download_complete(struct download *s) {
 
         s->state = DOWNLOAD_COMPLETE;
         if (error && resumed && !s->restarted && s->run->context->fetcher) {
-                nd_ignore(error); /* what an earlier pull left was wrong */
+                nd_ignore(error); /* the partial download of an earlier pull was wrong */
                 return restart_download(s);
         }
         if (error)
@@ -191,7 +196,7 @@ static void start_fetch(struct download *s) {
                                                                               .userdata = s});
 }
 
-/* Hashes what is on disk piece by piece, then goes to the network for the rest. */
+/* Hashes what is on disk piece by piece, then downloads the rest. */
 static void rehash(struct download *s) {
         bool more;
         struct nd_error *error = pull_blob_rehash(&s->blob, &more);
@@ -203,7 +208,7 @@ static void rehash(struct download *s) {
         if (s->blob.there == s->blob.size)
                 return download_complete(s);
         if (!s->run->context->fetcher)
-                return fail(s->run, nd_error_new(ND_NOT_FOUND, 0, "the archive lacks a layer, or a part of it"));
+                return fail(s->run, nd_error_new(ND_NOT_FOUND, 0, "a layer is missing from the archive, or incomplete"));
         start_fetch(s);
 }
 
@@ -215,16 +220,16 @@ static struct nd_error *open_download(struct download *s) {
         s->path = nd_format("/%s/blobs/%s", context->repository, nd_digest_text(&s->blob.digest, text));
         if (context->fetcher)
                 return pull_blob_open(&s->blob, context->partial_fd, context->blobs_fd);
-        /* An archive's blobs were written by import.c. */
+        /* import.c has written an archive's blobs. */
         nd_autofree char *name = nd_format("archive-%s", nd_digest_hex(&s->blob.digest, hex));
         struct stat st;
 
         s->blob.fd = nd_sys->openat(context->blobs_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
         s->blob.reader = nd_sys->openat(context->blobs_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (s->blob.fd < 0 || s->blob.reader < 0 || fstat(s->blob.fd, &st) < 0)
-                return nd_error_new(ND_NOT_FOUND, errno, "the archive lacks the layer %s", text);
+                return nd_error_new(ND_NOT_FOUND, errno, "layer %s is missing from the archive", text);
         if ((uint64_t) st.st_size != s->blob.size)
-                return nd_error_new(ND_DATA_LOSS, 0, "the archive's layer %s has another size than its manifest says", text);
+                return nd_error_new(ND_DATA_LOSS, 0, "the size of layer %s in the archive differs from its manifest", text);
         s->blob.on_disk = s->blob.size;
         return nullptr;
 }
@@ -260,7 +265,7 @@ static struct nd_error *start_unpack(struct run *run, struct layer *layer, const
         layer->id = context->next_id++;
         layer->event_fd = eventfd(0, EFD_CLOEXEC);
         if (layer->event_fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a counter for an unpacker");
+                return nd_error_new(nd_error_code_of(errno), errno, "create an eventfd for an unpacker");
         pull_blob_subscribe(&layer->download->blob, layer->event_fd);
         layer->state = UNPACKING;
         run->unpacking++;
@@ -274,7 +279,8 @@ static struct nd_error *start_unpack(struct run *run, struct layer *layer, const
                                                                     .parent = parent});
 }
 
-/* The job's reply and the download's digest are both there: does the layer hold what the config promises? */
+/* When the job's reply and the download's digest are both there: compares the layer with the
+ * config. */
 static struct nd_error *check_unpacked(struct run *run, struct layer *layer) {
         char wanted[ND_DIGEST_TEXT], found[ND_DIGEST_TEXT];
 
@@ -282,11 +288,11 @@ static struct nd_error *check_unpacked(struct run *run, struct layer *layer) {
                 return nd_error_wrap(nd_take_ptr(layer->reply.error), "layer %s",
                                      nd_digest_text(&layer->descriptor->digest, wanted));
         if (!nd_digest_equal(&layer->reply.digest, &layer->diff_id))
-                return nd_error_new(ND_DATA_LOSS, 0, "a layer unpacks to %s, the image's config says %s",
+                return nd_error_new(ND_DATA_LOSS, 0, "diff ID mismatch: a layer unpacks to %s, the image's config has %s",
                                     nd_digest_text(&layer->reply.digest, found), nd_digest_text(&layer->diff_id, wanted));
         run->unpacked_bytes += layer->reply.stream;
         if (run->unpacked_bytes > run->context->total_bytes)
-                return nd_error_new(ND_EXHAUSTED, EFBIG, "the image unpacks to more than the %llu bytes that are allowed",
+                return nd_error_new(ND_EXHAUSTED, EFBIG, "the image unpacks to more than the limit of %llu bytes",
                                     (unsigned long long) run->context->total_bytes);
         layer->state = UNPACKED;
         return nullptr;
@@ -303,7 +309,8 @@ static struct nd_error *advance_layer(struct run *run, size_t index, bool lower_
         if (layer->state == WAITING && run->unpacking < run->unpackers &&
             (layer->download->blob.there > 0 || layer->download->state == DOWNLOAD_COMPLETE))
                 return start_unpack(run, layer, parent);
-        /* An unpacker's complaint about a download that is not verified may be the download's fault: that error comes first. */
+        /* An unpack error before the download is verified may be caused by the download, whose
+         * error takes precedence. */
         if (layer->state == UNPACKING && layer->replied && layer->download->blob.verified) {
                 nd_assert(run->unpacking > 0);
                 run->unpacking--;
@@ -354,12 +361,13 @@ static struct nd_error *on_reply(struct run *run, struct pull_unpack_reply *repl
                 pull_blob_unsubscribe(&layer->download->blob, layer->event_fd);
                 nd_close_fd(&layer->event_fd);
                 report_progress(run, layer, "unpacking", true);
-                /* A fresh download is not going to mend what is broken in its first half: no need to fetch the rest. */
+                /* More data cannot fix an invalid stream of a fresh download: do not fetch the
+                 * rest. */
                 if (reply->error && !layer->download->blob.resumed)
                         return check_unpacked(run, layer);
                 return nullptr;
         }
-        nd_error_free(reply->error); /* of a job that was cancelled */
+        nd_error_free(reply->error); /* of a cancelled job */
         return nullptr;
 }
 
@@ -380,7 +388,7 @@ static struct nd_error *wait_for_events(struct run *run, bool busy) {
         return nullptr;
 }
 
-/* ---- the whole ---- */
+/* ---- the whole image ---- */
 
 static struct download *download_for(struct run *run, const struct nd_oci_descriptor *descriptor) {
         struct download *s;
@@ -422,13 +430,12 @@ static struct nd_error *prepare(struct run *run, const struct nd_manifest *manif
                 report_progress(run, layer, "waiting", true);
         }
         if (total > run->context->total_bytes)
-                return nd_error_new(ND_EXHAUSTED, EFBIG,
-                                    "the image has %llu bytes to fetch, more than the %llu that are allowed",
+                return nd_error_new(ND_EXHAUSTED, EFBIG, "the image has %llu bytes to fetch, more than the limit of %llu",
                                     (unsigned long long) total, (unsigned long long) run->context->total_bytes);
         return nullptr;
 }
 
-/* What is left on disk of downloads goes only now: a pull that ends before would have to fetch them again. */
+/* Removes the downloads only at the end: a pull that fails before can resume them. */
 static void remove_blobs(struct run *run) {
         nd_vector_each (download, &run->downloads) {
                 if (run->context->fetcher)

@@ -9,25 +9,25 @@
 #include "pull/fetch/unpack-client.h"
 #include "pull/protocol/events.h"
 
-/* The parts that a pull works with. All borrowed. */
+/* The objects that a pull works with. All borrowed. */
 struct pull_layers_context {
-        int blobs_fd;   /* of this pull: documents, and what import.c took from an archive */
-        int partial_fd; /* of all pulls */
+        int blobs_fd;   /* of this pull: documents, and blobs from an archive */
+        int partial_fd; /* shared by all pulls */
         struct pull_unpack_client *unpacker;
         const struct pull_events *events;
-        struct pull_fetcher *fetcher; /* nullptr: the blobs are there already */
+        struct pull_fetcher *fetcher; /* nullptr: the blobs are already there */
         const char *repository;
         unsigned parallel;
         uint64_t total_bytes;
-        uint32_t next_id; /* of a job; goes on from image to image */
+        uint32_t next_id; /* of a job; counts across images */
 };
 
-/* One layer when all is done. */
+/* Result for one layer. */
 struct pull_layer_result {
         struct nd_digest diff_id;
         struct nd_digest chain;
         uint64_t size, inodes;
-        bool is_new; /* of this pull, not in the store */
+        bool is_new; /* from this pull, not yet in the store */
 };
 
 struct pull_layer_results { /* see base/vector.h */
@@ -35,6 +35,6 @@ struct pull_layer_results { /* see base/vector.h */
         size_t count, capacity;
 };
 
-/* Has every layer unpacked that is not there yet. */
+/* Unpacks every layer that does not exist yet. */
 [[nodiscard]] struct nd_error *pull_layers_run(struct pull_layers_context *context, const struct nd_manifest *manifest,
                                                const struct nd_oci_config *config, struct pull_layer_results *ret);

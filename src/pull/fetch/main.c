@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - nodens-fetch: fetches and verifies images for nodens-cri; nodens-unpack makes trees of their layers
+/* main.c - nodens-fetch: fetches and verifies images for nodens-cri; nodens-unpack unpacks their
+ * layers
  *
  *      descriptor  0  the request, one JSON object (request.h)
  *                  1  events, JSON lines (events.h)
- *                  2  for people
+ *                  2  messages for the log
  *                  3  the channel to nodens-unpack (protocol/messages.h)
  *                  4  this pull's blobs/, and
- *                  6  staging/partial, downloads that a later pull may resume: the only places where anything is written
+ *                  6  staging/partial, resumable downloads; files are written only in these two
  *                  5  the archive of an import
  *
- * Exit code 0 after the event "done", 1 after the event "error". */
+ * Exit status 0 after the event "done", 1 after the event "error". */
 #include <curl/curl.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -56,13 +57,14 @@ static struct nd_error *check_descriptors(const struct pull_request *request) {
                                             directories[i]);
         if (request->operation == OPERATION_IMPORT && fstat(ARCHIVE_FD, &st) < 0)
                 return nd_error_new(ND_INVALID, 0, "descriptor %d must be the archive", ARCHIVE_FD);
-        /* A pull comes without an archive. Something must stand there, or our next socket would, and be closed with the rest. */
+        /* A pull has no archive. The descriptor must be in use, else our next socket would get its
+         * number and be closed with the rest. */
         if (fcntl(ARCHIVE_FD, F_GETFD) < 0 && dup2(BLOBS_FD, ARCHIVE_FD) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "fill descriptor %d", ARCHIVE_FD);
+                return nd_error_new(ND_INTERNAL, errno, "reserve descriptor %d", ARCHIVE_FD);
         return nullptr;
 }
 
-/* The directories as the jail has them. */
+/* Opens the directories by their paths in the jail. */
 static struct nd_error *open_directories(struct pull_layers_context *context) {
         nd_try(nd_dir_open(AT_FDCWD, "/blobs", &context->blobs_fd));
         return nd_dir_open(AT_FDCWD, "/partial", &context->partial_fd);
@@ -79,12 +81,12 @@ static struct nd_error *work(const struct pull_request *request, struct pull_reg
         if (request->operation == OPERATION_IMPORT) {
                 archive = fcntl(ARCHIVE_FD, F_DUPFD_CLOEXEC, 16);
                 if (archive < 0)
-                        return nd_error_new(ND_INVALID, errno, "keep the archive's descriptor");
-                /* All bytes are in the archive: no network at all. */
+                        return nd_error_new(ND_INVALID, errno, "duplicate the archive's descriptor");
+                /* The archive has all data: no network is needed. */
                 if (nd_sys->unshare(CLONE_NEWNET) < 0)
-                        return nd_error_new(nd_error_code_of(errno), errno, "make an empty network namespace");
+                        return nd_error_new(nd_error_code_of(errno), errno, "create an empty network namespace");
         }
-        nd_try(nd_error_wrap(pull_registry_config_enter_jail(config, BLOBS_FD, PARTIAL_FD), "the fetcher's jail"));
+        nd_try(nd_error_wrap(pull_registry_config_enter_jail(config, BLOBS_FD, PARTIAL_FD), "enter the jail of nodens-fetch"));
         for (int fd = BLOBS_FD; fd <= PARTIAL_FD; fd++)
                 (void) close(fd); /* ".." in these would lead out of the jail */
         nd_try(open_directories(context));
@@ -116,11 +118,11 @@ static struct nd_error *run(struct pull_events *events) {
         pull_unpack_client_free(context.unpacker);
         nd_close_fd(&context.blobs_fd);
         nd_close_fd(&context.partial_fd);
-        if (error) /* while the secrets are still known */
+        if (error) /* while the secrets to redact are still known */
                 pull_event_error(events, error);
         events->secrets = nullptr;
         if (error)
-                error = nd_error_recode(error, ND_CANCELLED); /* told already */
+                error = nd_error_recode(error, ND_CANCELLED); /* already reported */
         return error;
 }
 
@@ -128,7 +130,8 @@ int main(void) {
         struct pull_events events = {.fd = EVENTS_FD};
         nd_autoerror struct nd_error *error = nullptr;
 
-        /* A daemon that was killed has nobody to tell, and the next one resumes the download: both must not write the same file. */
+        /* After the death of the daemon a new one resumes the download: the two must not write the
+         * same file. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void) signal(SIGPIPE, SIG_IGN);
         (void) curl_global_init(CURL_GLOBAL_DEFAULT);

@@ -14,12 +14,12 @@ enum {
 
 #define SYSTEM_CA "/ca/system.pem"
 
-/* What the C library's resolver reads, as far as it is there. */
+/* Files that the C library's resolver reads, if they exist. */
 static const char *const resolver_files[] = {
         "/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/host.conf", "/etc/gai.conf",
 };
 
-/* Where distributions keep the bundle of certificate authorities. */
+/* Where distributions install the bundle of CA certificates. */
 static const char *const bundles[] = {
         "/etc/ssl/certs/ca-certificates.crt",
         "/etc/pki/tls/certs/ca-bundle.crt",
@@ -47,7 +47,7 @@ struct nd_error *pull_registry_config_load(const struct pull_request *request, s
         return nullptr;
 }
 
-/* Files on their way into the jail. Owns their bytes; paths too where they were made here. */
+/* Files to copy into the jail. Owns their contents, and paths that were built here. */
 struct jail_files {
         struct pull_jail_file files[FILES];
         char *bytes[FILES];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* registry-config.h - hosts, credentials and certificates of a registry, as copies in the jail
  *
- * Everything of the machine that a TLS connection and a name's resolution need is read beforehand and put into the jail as a copy. */
+ * Everything of the host that TLS and name resolution need is read beforehand and copied into the
+ * jail. */
 #pragma once
 
 #include "pull/fetch/fetcher.h"
@@ -10,7 +11,7 @@
 struct pull_registry_config {
         struct pull_auth *auth;
         struct pull_hosts hosts;
-        char **ca; /* for each host the path in the jail; nullptr = none */
+        char **ca; /* path in the jail for each host; nullptr = none */
         char **client;
 };
 

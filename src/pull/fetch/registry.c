@@ -7,7 +7,7 @@
 
 static constexpr unsigned document_timeout_s = 120;
 
-/* A manifest by digest or a config; the registry has them under different paths. */
+/* Fetches a manifest by digest or a config; the registry has them under different paths. */
 static struct nd_error *registry_document(void *userdata, const struct nd_oci_descriptor *descriptor, size_t ceiling,
                                           char **ret_bytes, size_t *ret_length) {
         const struct pull_layers_context *context = userdata;
@@ -18,7 +18,7 @@ static struct nd_error *registry_document(void *userdata, const struct nd_oci_de
                          *content_type = nullptr;
 
         if (descriptor->size > ceiling)
-                return nd_error_new(ND_EXHAUSTED, EFBIG, "a document of %llu bytes, more than the %zu that are allowed",
+                return nd_error_new(ND_EXHAUSTED, EFBIG, "document of %llu bytes exceeds the limit of %zu",
                                     (unsigned long long) descriptor->size, ceiling);
         nd_try(pull_document_fetch(context->fetcher,
                                    &(struct pull_fetch_plan) {.path = path,
@@ -28,12 +28,12 @@ static struct nd_error *registry_document(void *userdata, const struct nd_oci_de
                                                               .deadline_seconds = document_timeout_s},
                                    &descriptor->digest, ceiling, ret_bytes, ret_length, &content_type));
         if (*ret_length != descriptor->size)
-                return nd_error_new(ND_DATA_LOSS, 0, "document %s has %zu bytes, its descriptor says %llu", text, *ret_length,
-                                    (unsigned long long) descriptor->size);
+                return nd_error_new(ND_DATA_LOSS, 0, "size mismatch: document %s has %zu bytes, its descriptor %llu", text,
+                                    *ret_length, (unsigned long long) descriptor->size);
         return nullptr;
 }
 
-/* The document that the reference names. */
+/* Fetches the document that the reference names. */
 static struct nd_error *resolve(const struct pull_layers_context *context, const struct nd_reference *reference,
                                 char **ret_bytes, size_t *ret_length, char **ret_media_type, struct nd_digest *ret_digest) {
         bool by_digest = nd_digest_is_set(&reference->digest);

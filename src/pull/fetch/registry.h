@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* registry.h - an image from a registry: which documents to ask it for */
+/* registry.h - pulls an image from a registry */
 #pragma once
 
 #include "pull/fetch/image.h"

@@ -8,7 +8,7 @@
 #include "oci/manifest.h"
 
 enum {
-        SECRET = 64 * 1024, /* most bytes of a password or token */
+        SECRET = 64 * 1024, /* limit of a password or token */
         NAME = 4096,
         PARALLEL = 3,
         NO_PROGRESS = 60,
@@ -38,7 +38,7 @@ static struct nd_error *split_auth(const char *auth, struct pull_credentials *c)
         nd_try(nd_error_wrap(nd_base64_parse(auth, &plain), "'auth'"));
         colon = strchr(plain, ':');
         if (!colon)
-                return nd_error_new(ND_INVALID, 0, "'auth' is not a user and a password");
+                return nd_error_new(ND_INVALID, 0, "'auth' is not base64 of user:password");
         *colon = '\0';
         free(c->username);
         free(c->password);
@@ -77,7 +77,7 @@ static struct nd_error *parse_platform(yyjson_val *object, struct nd_platform *r
         if (!architecture || !*architecture)
                 *ret = nd_platform_host();
         else if (!nd_platform_make(os && *os ? os : "linux", architecture, variant, ret))
-                return nd_error_new(ND_INVALID, 0, "'platform' names no platform");
+                return nd_error_new(ND_INVALID, 0, "invalid 'platform'");
         return nullptr;
 }
 
@@ -129,10 +129,10 @@ struct nd_error *pull_request_parse(const char *bytes, size_t length, struct pul
         nd_cleanup(pull_request_done) struct pull_request request = {};
         nd_autojson yyjson_doc *doc = nullptr;
 
-        nd_try(nd_error_wrap(nd_json_parse(bytes, length, REQUEST_BYTES, &doc), "the request"));
+        nd_try(nd_error_wrap(nd_json_parse(bytes, length, REQUEST_BYTES, &doc), "request"));
         if (!yyjson_is_obj(yyjson_doc_get_root(doc)))
-                return nd_error_new(ND_INVALID, 0, "the request is not a JSON object");
-        nd_try(nd_error_wrap(parse_root(yyjson_doc_get_root(doc), &request), "the request"));
+                return nd_error_new(ND_INVALID, 0, "request is not a JSON object");
+        nd_try(nd_error_wrap(parse_root(yyjson_doc_get_root(doc), &request), "request"));
         *ret = nd_take(request, (struct pull_request) {});
         return nullptr;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* request.h - what the daemon wants: one JSON object on standard input */
+/* request.h - the daemon's request: one JSON object on standard input */
 #pragma once
 
 #include "oci/platform.h"
@@ -13,19 +13,19 @@ enum pull_operation {
 
 enum {
         REQUEST_BYTES = 1024 * 1024,
-        REQUEST_PARALLEL = 16, /* most downloads at once */
+        REQUEST_PARALLEL = 16, /* limit of concurrent downloads */
 };
 
 struct pull_request {
         enum pull_operation operation;
-        struct nd_reference reference; /* of a pull */
+        struct nd_reference reference; /* for a pull */
         struct nd_platform platform;
         bool has_credentials;
         struct pull_credentials credentials;
         char *hosts_directory; /* "" = none */
         unsigned parallel;
         unsigned no_progress_seconds;
-        uint64_t total_bytes; /* most bytes of a pull, compressed and unpacked each */
+        uint64_t total_bytes; /* limit of a pull, for compressed and unpacked data each */
         unsigned layers;
 };
 

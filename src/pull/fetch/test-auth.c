@@ -21,7 +21,7 @@ static void a_bearer_challenge_is_read([[maybe_unused]] void **state) {
         assert_false(c.basic);
 }
 
-static void several_schemes_may_stand_in_one_header([[maybe_unused]] void **state) {
+static void one_header_may_have_several_schemes([[maybe_unused]] void **state) {
         nd_cleanup(pull_challenge_done) struct pull_challenge c = {};
 
         expect_ok(challenge("Negotiate, Basic realm=\"a\", bearer realm=\"https://b\"", &c));
@@ -29,7 +29,7 @@ static void several_schemes_may_stand_in_one_header([[maybe_unused]] void **stat
         assert_string_equal(c.realm, "https://b");
 }
 
-static void broken_challenges_are_refused([[maybe_unused]] void **state) {
+static void invalid_challenges_are_rejected([[maybe_unused]] void **state) {
         static const char *const bad[] = {"Bearer realm=\"x", "Bearer realm=", "\"x\"", "Bearer realm=\"a\nb\"", "="};
 
         for (size_t i = 0; i < nd_count_of(bad); i++) {
@@ -60,7 +60,7 @@ static void tokens_are_read_in_both_forms([[maybe_unused]] void **state) {
         }
 }
 
-static void unusable_tokens_are_refused([[maybe_unused]] void **state) {
+static void unusable_tokens_are_rejected([[maybe_unused]] void **state) {
         static const char *const bad[] = {
                 "{}", "[]", "{\"token\":1}", "{\"token\":\"a b\"}", "{\"token\":\"a\\r\\nb\"}", "{\"token\":\"\\u00e9\"}"};
         nd_autofree char *token = nullptr;
@@ -71,7 +71,7 @@ static void unusable_tokens_are_refused([[maybe_unused]] void **state) {
 }
 
 static struct pull_credentials credentials = {
-        .username = (char *) "somebody", .password = (char *) "a-secret", .server = (char *) ""};
+        .username = (char *) "user", .password = (char *) "a-secret", .server = (char *) ""};
 static struct pull_host upstream = {
         .url = (char *) "https://r.example/v2", .authority = (char *) "r.example", .upstream = true};
 static struct pull_host mirror = {.url = (char *) "https://m.example/v2", .authority = (char *) "m.example"};
@@ -88,7 +88,7 @@ static void credentials_go_to_the_registry_and_not_to_mirrors([[maybe_unused]] v
                                          .scope = (char *) "repository:a/b:pull,push"};
 
         expect_ok(pull_auth_respond(auth, &upstream, "a/b", &c, &ours));
-        assert_string_equal(ours.authorization, "Basic c29tZWJvZHk6YS1zZWNyZXQ=");
+        assert_string_equal(ours.authorization, "Basic dXNlcjphLXNlY3JldA==");
         assert_string_equal(ours.url, "https://t.example/token?service=s&scope=repository%3Aa%2Fb%3Apull");
         expect_ok(pull_auth_respond(auth, &mirror, "a/b", &c, &theirs));
         assert_null(theirs.authorization);
@@ -135,7 +135,7 @@ static void each_secret(void *userdata, void (*each)(void *, const char *), void
         pull_auth_each_secret(userdata, each, each_userdata);
 }
 
-static void messages_lose_secrets_users_and_queries([[maybe_unused]] void **state) {
+static void secrets_users_and_queries_are_redacted_in_messages([[maybe_unused]] void **state) {
         nd_cleanup(auth_done) struct pull_auth *auth = pull_auth_new(&credentials);
         const struct pull_events events = {.fd = -1, .secrets = each_secret, .userdata = auth};
 
@@ -147,15 +147,15 @@ static void messages_lose_secrets_users_and_queries([[maybe_unused]] void **stat
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_bearer_challenge_is_read),
-                cmocka_unit_test(several_schemes_may_stand_in_one_header),
-                cmocka_unit_test(broken_challenges_are_refused),
+                cmocka_unit_test(one_header_may_have_several_schemes),
+                cmocka_unit_test(invalid_challenges_are_rejected),
                 cmocka_unit_test(tokens_are_read_in_both_forms),
-                cmocka_unit_test(unusable_tokens_are_refused),
+                cmocka_unit_test(unusable_tokens_are_rejected),
                 cmocka_unit_test(credentials_go_to_the_registry_and_not_to_mirrors),
                 cmocka_unit_test(credentials_that_name_a_server_go_only_there),
                 cmocka_unit_test(a_realm_must_be_https_without_a_user),
                 cmocka_unit_test(a_token_is_kept_for_its_server_and_repository),
-                cmocka_unit_test(messages_lose_secrets_users_and_queries),
+                cmocka_unit_test(secrets_users_and_queries_are_redacted_in_messages),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -59,7 +59,7 @@ static void docker_io_and_localhost_are_special([[maybe_unused]] void **state) {
         }
 }
 
-static void wrong_settings_are_named([[maybe_unused]] void **state) {
+static void errors_name_the_invalid_setting([[maybe_unused]] void **state) {
         static const struct {
                 const char *text, *words;
         } cases[] = {
@@ -90,7 +90,7 @@ static void a_password_in_an_address_is_not_repeated([[maybe_unused]] void **sta
         assert_null(strstr(nd_error_text(error), "word"));
 }
 
-static void the_directory_is_found_as_containerd_finds_it([[maybe_unused]] void **state) {
+static void the_directory_is_searched_as_in_containerd([[maybe_unused]] void **state) {
         scratch_directory path = scratch_make();
 
         scratch_mkdir(path, "_default");
@@ -143,9 +143,9 @@ int main(void) {
                 cmocka_unit_test(mirrors_come_first_and_the_server_last),
                 cmocka_unit_test(without_a_server_the_registry_is_the_last),
                 cmocka_unit_test(docker_io_and_localhost_are_special),
-                cmocka_unit_test(wrong_settings_are_named),
+                cmocka_unit_test(errors_name_the_invalid_setting),
                 cmocka_unit_test(a_password_in_an_address_is_not_repeated),
-                cmocka_unit_test(the_directory_is_found_as_containerd_finds_it),
+                cmocka_unit_test(the_directory_is_searched_as_in_containerd),
                 cmocka_unit_test(a_missing_certificate_is_an_error),
         };
 

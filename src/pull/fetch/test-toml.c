@@ -45,7 +45,7 @@ static void arrays_inline_tables_and_comments_are_read([[maybe_unused]] void **s
         assert_int_equal(pull_toml_get(root, "t")->children.count, 2);
 }
 
-static void what_is_wrong_is_told_with_its_line([[maybe_unused]] void **state) {
+static void errors_name_the_line([[maybe_unused]] void **state) {
         static const char *const bad[] = {
                 "\na",
                 "\na = ",
@@ -73,7 +73,7 @@ static void what_is_wrong_is_told_with_its_line([[maybe_unused]] void **state) {
         }
 }
 
-static void bounds_hold([[maybe_unused]] void **state) {
+static void limits_are_enforced([[maybe_unused]] void **state) {
         nd_autotext struct nd_text deep = ND_TEXT(TOML_BYTES), many = ND_TEXT(TOML_BYTES);
         pull_autotoml struct pull_toml *root = nullptr;
 
@@ -95,8 +95,8 @@ int main(void) {
                 cmocka_unit_test(tables_keep_the_order_of_the_file),
                 cmocka_unit_test(strings_come_in_four_forms),
                 cmocka_unit_test(arrays_inline_tables_and_comments_are_read),
-                cmocka_unit_test(what_is_wrong_is_told_with_its_line),
-                cmocka_unit_test(bounds_hold),
+                cmocka_unit_test(errors_name_the_line),
+                cmocka_unit_test(limits_are_enforced),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -2,8 +2,8 @@
 /* toml.c - see toml.h
  *
  * Theory of operation
- *   A recursive descent over one buffer with a cursor. Depth, number of values and size are bounded before anything is kept, and a
- *   null byte ends the document with an error, so that every text in the tree is a C string. */
+ *   Recursive descent over one buffer with a cursor. Depth, number of values and size are limited
+ *   before anything is stored. A null byte is an error, so every text in the tree is a C string. */
 #include "pull/fetch/toml.h"
 
 #include <ctype.h>
@@ -76,7 +76,7 @@ static void skip_comment(struct reader *r) {
                         r->at++;
 }
 
-/* Blanks, comments and ends of lines: what may stand between two elements of an array or two lines. */
+/* Skips blanks, comments and newlines: they may separate lines or elements of an array. */
 static void skip_space(struct reader *r) {
         do {
                 skip_blanks(r);
@@ -94,7 +94,7 @@ static struct nd_error *make(struct reader *r, enum pull_toml_kind kind, struct 
         return nullptr;
 }
 
-/* Appends a code point as UTF-8; surrogates and what is above Unicode are errors, and so is U+0000. */
+/* Appends a code point as UTF-8; surrogates, values above Unicode and U+0000 are errors. */
 static struct nd_error *add_rune(struct reader *r, size_t digits, struct nd_text *text) {
         uint32_t rune = 0;
         char bytes[4];
@@ -104,11 +104,11 @@ static struct nd_error *add_rune(struct reader *r, size_t digits, struct nd_text
                 int c = peek(r);
 
                 if (c < 0 || !isxdigit(c))
-                        return wrong(r, "an escape that is not hexadecimal");
+                        return wrong(r, "escape is not hexadecimal");
                 rune = rune << 4 | (uint32_t) (isdigit(c) ? c - '0' : tolower(c) - 'a' + 10);
         }
         if (rune == 0 || rune > 0x10ffff || (rune >= 0xd800 && rune < 0xe000))
-                return wrong(r, "an escape that is no character");
+                return wrong(r, "escape is not a valid character");
         if (rune < 0x80) {
                 bytes[0] = (char) rune;
                 count = 1;
@@ -138,7 +138,7 @@ static struct nd_error *read_escape(struct reader *r, bool multiline, struct nd_
         int c = peek(r);
 
         if (c < 0)
-                return wrong(r, "a string that does not end");
+                return wrong(r, "unterminated string");
         r->at++;
         if (c == 'u')
                 return add_rune(r, 4, text);
@@ -150,14 +150,14 @@ static struct nd_error *read_escape(struct reader *r, bool multiline, struct nd_
                 return nullptr;
         }
         if (!multiline || !strchr(" \t\r\n", c))
-                return wrong(r, "an unknown escape in a string");
+                return wrong(r, "unknown escape in a string");
         r->at--;
         while (peek(r) >= 0 && strchr(" \t\r\n", peek(r)))
                 (void) (take(r, '\n') || r->at++);
         return nullptr;
 }
 
-/* A string in one of TOML's four forms; the cursor is on the first quote. */
+/* Reads a string in one of TOML's four forms; the cursor is on the first quote. */
 static struct nd_error *read_string(struct reader *r, bool multiline_allowed, char **ret) {
         nd_autotext struct nd_text text = ND_TEXT(TOML_BYTES);
         char quote = *r->at, three[4] = {quote, quote, quote, '\0'};
@@ -171,9 +171,9 @@ static struct nd_error *read_string(struct reader *r, bool multiline_allowed, ch
                 int c = peek(r);
 
                 if (c < 0 || (!multiline && c == '\n'))
-                        return wrong(r, "a string that does not end");
+                        return wrong(r, "unterminated string");
                 if (multiline ? take_word(r, three) : take(r, quote)) {
-                        if (multiline && take(r, quote)) /* up to two quotes may stand before the end */
+                        if (multiline && take(r, quote)) /* up to two quotes may precede the end */
                                 nd_text_append(&text, &quote, 1);
                         if (multiline && take(r, quote))
                                 nd_text_append(&text, &quote, 1);
@@ -185,7 +185,7 @@ static struct nd_error *read_string(struct reader *r, bool multiline_allowed, ch
                         continue;
                 }
                 if (c == '\0')
-                        return wrong(r, "a null byte");
+                        return wrong(r, "null byte");
                 nd_text_append(&text, r->at, 1);
                 (void) (take(r, '\n') || r->at++);
         }
@@ -203,12 +203,13 @@ static struct nd_error *read_key(struct reader *r, char **ret) {
         while (peek(r) >= 0 && bare(peek(r)))
                 r->at++;
         if (r->at == start)
-                return wrong(r, "a key is missing");
+                return wrong(r, "missing key");
         *ret = nd_strndup(start, (size_t) (r->at - start));
         return nullptr;
 }
 
-/* The table below another one, made if it is not there; for [[name]] headers the newest element of the array. */
+/* Returns the table below another one, created if missing; for [[name]] headers the newest element
+ * of the array. */
 static struct nd_error *descend(struct reader *r, struct pull_toml *from, char **key, struct pull_toml **ret) {
         struct pull_toml *found = pull_toml_get(from, *key);
 
@@ -220,18 +221,18 @@ static struct nd_error *descend(struct reader *r, struct pull_toml *from, char *
         if (found->kind == TOML_ARRAY && found->children.count > 0)
                 found = found->children.items[found->children.count - 1];
         if (found->kind != TOML_TABLE)
-                return wrong(r, "a key that holds a value already is used as a table");
+                return wrong(r, "key of a value is used as a table");
         *ret = found;
         return nullptr;
 }
 
-/* a.b.c: gives the table that holds the last part, and the last part. */
+/* For a.b.c returns the table that holds the last part, and the last part. */
 static struct nd_error *read_path(struct reader *r, struct pull_toml *from, struct pull_toml **ret_table, char **ret_key) {
         nd_autofree char *key = nullptr;
 
         for (size_t depth = 0;; depth++) {
                 if (depth == TOML_DEPTH)
-                        return wrong(r, "a key of too many parts");
+                        return wrong(r, "key has too many parts");
                 nd_try(read_key(r, &key));
                 skip_blanks(r);
                 if (!take(r, '.'))
@@ -247,17 +248,17 @@ static struct nd_error *read_path(struct reader *r, struct pull_toml *from, stru
 
 static struct nd_error *read_value(struct reader *r, size_t depth, struct pull_toml **ret);
 
-/* key = value, into a table. */
+/* Reads key = value into a table. */
 static struct nd_error *read_pair(struct reader *r, struct pull_toml *table, size_t depth) {
         pull_autotoml struct pull_toml *value = nullptr;
         nd_autofree char *key = nullptr;
 
         nd_try(read_path(r, table, &table, &key));
         if (!take(r, '='))
-                return wrong(r, "'=' is missing");
+                return wrong(r, "missing '='");
         skip_blanks(r);
         if (pull_toml_get(table, key))
-                return wrong(r, "a key is set twice");
+                return wrong(r, "duplicate key");
         nd_try(read_value(r, depth, &value));
         value->key = nd_take_ptr(key);
         nd_vector_push(&table->children, nd_take_ptr(value));
@@ -275,7 +276,7 @@ static struct nd_error *read_array(struct reader *r, size_t depth, struct pull_t
                 nd_vector_push(&array->children, nd_take_ptr(value));
                 skip_space(r);
                 if (!take(r, ',') && peek(r) != ']')
-                        return wrong(r, "',' or ']' is missing in an array");
+                        return wrong(r, "missing ',' or ']' in an array");
         }
 }
 
@@ -291,24 +292,24 @@ static struct nd_error *read_inline(struct reader *r, size_t depth, struct pull_
                 if (take(r, '}'))
                         return nullptr;
                 if (!take(r, ','))
-                        return wrong(r, "',' or '}' is missing in an inline table");
+                        return wrong(r, "missing ',' or '}' in an inline table");
         }
 }
 
-/* A number or a date: what stands there up to a delimiter. */
+/* Reads a number or a date as text up to a delimiter. */
 static struct nd_error *read_other(struct reader *r, struct pull_toml *node) {
         const char *start = r->at;
 
         while (peek(r) > ' ' && peek(r) < 0x7f && !strchr(",]}#\"'=[{", peek(r)))
                 r->at++;
         if (r->at == start || !(isalnum((unsigned char) *start) || strchr("+-", *start)))
-                return wrong(r, "a value is missing");
+                return wrong(r, "missing value");
         node->text = nd_strndup(start, (size_t) (r->at - start));
         if (nd_streq(node->text, "true") || nd_streq(node->text, "false")) {
                 node->kind = TOML_BOOL;
                 node->truth = nd_streq(node->text, "true");
         } else if (isalpha((unsigned char) *start) && !nd_streq(node->text, "inf") && !nd_streq(node->text, "nan")) {
-                return wrong(r, "a value that is neither quoted, a number, true nor false");
+                return wrong(r, "invalid value: not quoted, a number, true or false");
         }
         return nullptr;
 }
@@ -317,7 +318,7 @@ static struct nd_error *read_value(struct reader *r, size_t depth, struct pull_t
         pull_autotoml struct pull_toml *node = nullptr;
 
         if (depth >= TOML_DEPTH)
-                return wrong(r, "values are nested too deeply");
+                return wrong(r, "values nested too deeply");
         nd_try(make(r, TOML_OTHER, &node));
         if (peek(r) == '"' || peek(r) == '\'') {
                 node->kind = TOML_STRING;
@@ -335,7 +336,7 @@ static struct nd_error *read_value(struct reader *r, size_t depth, struct pull_t
         return nullptr;
 }
 
-/* [[a.b]]: a new table at the end of an array. */
+/* Handles [[a.b]]: adds a table at the end of an array. */
 static struct nd_error *append_table(struct reader *r, struct pull_toml *table, char **key, struct pull_toml **ret) {
         struct pull_toml *array = pull_toml_get(table, *key), *element = nullptr;
 
@@ -345,7 +346,7 @@ static struct nd_error *append_table(struct reader *r, struct pull_toml *table, 
                 nd_vector_push(&table->children, array);
         }
         if (array->kind != TOML_ARRAY || (array->children.count > 0 && array->children.items[0]->kind != TOML_TABLE))
-                return wrong(r, "[[ ]] names something that is no array of tables");
+                return wrong(r, "[[ ]] names a key that is not an array of tables");
         nd_try(make(r, TOML_TABLE, &element));
         nd_vector_push(&array->children, element);
         *ret = element;
@@ -360,12 +361,12 @@ static struct nd_error *read_header(struct reader *r, struct pull_toml *root, st
         skip_blanks(r);
         nd_try(read_path(r, root, &table, &key));
         if (!take(r, ']') || (twice && !take(r, ']')))
-                return wrong(r, "']' is missing after a table's name");
+                return wrong(r, "missing ']' after a table's name");
         if (twice)
                 return append_table(r, table, &key, ret);
         nd_try(descend(r, table, &key, &table));
         if (table->defined)
-                return wrong(r, "a table is defined twice");
+                return wrong(r, "duplicate table");
         table->defined = true;
         *ret = table;
         return nullptr;
@@ -376,7 +377,7 @@ static struct nd_error *end_of_line(struct reader *r) {
         skip_comment(r);
         (void) (peek(r) == '\r' && r->at++);
         if (peek(r) >= 0 && !take(r, '\n'))
-                return wrong(r, "something stands after the end of a value");
+                return wrong(r, "unexpected text after a value");
         return nullptr;
 }
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* toml.h - the TOML that configuration files of registries are written in
+/* toml.h - parser for the TOML of registry configuration files
  *
- * A codec without I/O. All of TOML 1.0's grammar for keys, strings, arrays, tables and inline tables; numbers and dates are kept as
- * the text they were, since no setting of ours needs their value. The order of tables is kept: for hosts.toml it is meaning. */
+ * A codec without I/O. It supports TOML 1.0's grammar for keys, strings, arrays, tables and inline
+ * tables; numbers and dates are kept as text, since no setting needs their value. The order of
+ * tables is kept: it matters in hosts.toml. */
 #pragma once
 
 #include "base/error.h"
@@ -17,17 +18,18 @@ enum pull_toml_kind {
 };
 
 enum {
-        TOML_BYTES = 1024 * 1024, /* most bytes of a document */
+        TOML_BYTES = 1024 * 1024, /* limit of a document */
         TOML_DEPTH = 16,
         TOML_VALUES = 10000,
 };
 
 struct pull_toml {
         enum pull_toml_kind kind;
-        char *key;                              /* in a table; nullptr in an array and for the root */
-        char *text;                             /* STRING and OTHER; may not hold a null byte */
-        bool truth;                             /* BOOL */
-        bool defined;                           /* a table that a header or a value has opened: a second header is an error */
+        char *key;  /* in a table; nullptr in an array and for the root */
+        char *text; /* STRING and OTHER; without null bytes */
+        bool truth; /* BOOL */
+        /* a table opened by a header or value: a second header is an error */
+        bool defined;
         nd_vector(struct pull_toml *) children; /* TABLE and ARRAY, in the order of the file */
 };
 
@@ -38,8 +40,8 @@ static inline void pull_toml_done(struct pull_toml **node) {
 }
 #define pull_autotoml nd_cleanup(pull_toml_done)
 
-/* The document's root table. An error says the line. */
+/* Returns the document's root table. Errors name the line. */
 [[nodiscard]] struct nd_error *pull_toml_parse(const char *bytes, size_t length, struct pull_toml **ret);
 
-/* A table's value, nullptr when it has none of that name. */
+/* Returns a table's value, nullptr when it has none of that name. */
 [[nodiscard]] struct pull_toml *pull_toml_get(const struct pull_toml *table, const char *key);

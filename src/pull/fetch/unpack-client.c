@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* unpack-client.c - see unpack-client.h
  *
- * The bytes of a blob do not travel: the unpacker reads them from the file that the fetching side writes, behind a counter (an eventfd) of
- * what is there. So a slow disk does not stop the network, nothing is copied, and what is on disk is what a later pull resumes from. */
+ * The data of a blob is not sent: the unpacker reads the file that the fetcher writes, up to a
+ * counter (an eventfd) of available bytes. So a slow disk does not stop the network, nothing is
+ * copied, and a later pull can resume from the file. */
 #include "pull/fetch/unpack-client.h"
 
 #include <poll.h>
@@ -12,7 +13,8 @@
 #include "sys/fd-passing.h"
 
 static constexpr int start_timeout_ms = 30000;
-static constexpr int lookup_timeout_ms = 60000; /* a few reads of small files, on a disk that may be busy */
+/* a few reads of small files, on a disk that may be busy */
+static constexpr int lookup_timeout_ms = 60000;
 
 struct pull_unpack_client {
         int fd;
@@ -33,7 +35,7 @@ static struct nd_error *receive(const struct pull_unpack_client *u, struct pull_
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return nullptr;
         if (n != sizeof *reply)
-                return nd_error_new(ND_INTERNAL, n < 0 ? errno : 0, "the unpacker ended unexpectedly");
+                return nd_error_new(ND_INTERNAL, n < 0 ? errno : 0, "nodens-unpack exited unexpectedly");
         reply->text[sizeof reply->text - 1] = '\0';
         *ret_there = true;
         return nullptr;
@@ -45,14 +47,14 @@ static struct nd_error *error_of(const struct pull_message_reply *reply) {
         return nd_error_received((enum nd_error_code)(reply->code & 15), reply->error_number, reply->text);
 }
 
-/* The next reply of a kind; others that come before it belong to jobs that were cancelled. */
+/* Waits for the next reply of a kind; other replies before it belong to cancelled jobs. */
 static struct nd_error *await(const struct pull_unpack_client *u, enum pull_message_kind kind, int timeout_ms,
                               struct pull_message_reply *reply) {
         bool there;
 
         do {
                 if (poll(&(struct pollfd) {.fd = u->fd, .events = POLLIN}, 1, timeout_ms) == 0)
-                        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "the unpacker does not answer");
+                        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "timeout waiting for nodens-unpack");
                 nd_try(receive(u, reply, &there));
         } while (!there || reply->kind != (uint32_t) kind);
         return nullptr;
@@ -63,7 +65,7 @@ struct nd_error *pull_unpack_client_connect(int channel_fd, struct pull_unpack_c
         struct pull_message_reply ready;
 
         nd_try(await(&u, MESSAGE_READY, start_timeout_ms, &ready));
-        nd_try(nd_error_wrap(error_of(&ready), "the unpacker's jail"));
+        nd_try(nd_error_wrap(error_of(&ready), "set up the jail of nodens-unpack"));
         *ret = nd_new(struct pull_unpack_client);
         **ret = u;
         return nullptr;
@@ -73,7 +75,7 @@ static struct nd_error *send_job(const struct pull_unpack_client *u, const struc
                                  size_t count) {
         ssize_t n = nd_fd_passing_send(u->fd, job, sizeof *job, fds, count, 0);
 
-        return n < 0 ? nd_error_new(ND_INTERNAL, (int) -n, "the unpacker is gone") : nullptr;
+        return n < 0 ? nd_error_new(ND_INTERNAL, (int) -n, "send to nodens-unpack") : nullptr;
 }
 
 static void put_chain(struct pull_message_job *job, const struct nd_digest *chain) {

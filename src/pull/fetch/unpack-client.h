@@ -9,45 +9,47 @@
 
 struct pull_unpack_client;
 
-/* Waits until the program at the other end of the channel says that its jail stands. The descriptor is borrowed. */
+/* Waits until nodens-unpack reports that its jail is set up. The descriptor is borrowed. */
 [[nodiscard]] struct nd_error *pull_unpack_client_connect(int channel_fd, struct pull_unpack_client **ret);
 void pull_unpack_client_free(struct pull_unpack_client *unpacker);
-int pull_unpack_client_fd(const struct pull_unpack_client *unpacker); /* readable when there is a reply */
+/* readable when there is a reply */
+int pull_unpack_client_fd(const struct pull_unpack_client *unpacker);
 
-/* Whether a layer is there already, of an earlier pull or of this one. */
+/* Checks whether a layer exists, from an earlier pull or this one. */
 [[nodiscard]] struct nd_error *pull_unpack_client_lookup(struct pull_unpack_client *unpacker, const struct nd_digest *chain,
                                                          bool *ret_found, uint64_t *ret_size, uint64_t *ret_inodes);
 
-/* Unpacks a blob while it is being written: available_fd is an eventfd to which the writer adds the number of bytes that are new in the
- * file. */
+/* Unpacks a blob while it is being written: available_fd is an eventfd to which the writer adds the
+ * number of new bytes in the file. */
 struct pull_unpack_job {
         uint32_t id;
         int blob_fd;
         int available_fd;
         uint64_t blob_size;
-        uint64_t ceiling; /* most bytes of the unpacked stream */
+        uint64_t ceiling; /* limit of the unpacked stream */
         enum nd_oci_compression compression;
-        const struct nd_digest *parent; /* the chain of the layer below; nullptr for the lowest */
+        const struct nd_digest *parent; /* chain ID of the layer below; nullptr for the lowest */
 };
 [[nodiscard]] struct nd_error *pull_unpack_client_unpack(struct pull_unpack_client *unpacker,
                                                          const struct pull_unpack_job *job);
 
-/* Finalizes an unpacked layer on its parent, which must be there, and puts it into place. */
+/* Finalizes an unpacked layer on its parent, which must be placed, and puts it into place. */
 [[nodiscard]] struct nd_error *pull_unpack_client_place(struct pull_unpack_client *unpacker, uint32_t id);
 
-void pull_unpack_client_cancel(struct pull_unpack_client *unpacker, uint32_t id); /* its reply will be an error */
+/* its reply will be an error */
+void pull_unpack_client_cancel(struct pull_unpack_client *unpacker, uint32_t id);
 
-/* All layers are in place: makes them durable and ends. */
+/* Makes all placed layers durable and ends. */
 [[nodiscard]] struct nd_error *pull_unpack_client_finish(struct pull_unpack_client *unpacker);
 
 struct pull_unpack_reply {
         uint32_t id;
         bool placed;             /* it was a place job */
-        struct nd_error *error;  /* the receiver's to free */
-        struct nd_digest digest; /* the diff id, or the chain of a layer that is placed */
+        struct nd_error *error;  /* owned by the receiver */
+        struct nd_digest digest; /* the diff ID, or the chain ID of a placed layer */
         uint64_t stream;         /* bytes of the unpacked stream */
         uint64_t size, inodes;
 };
-/* False when no reply is there yet. */
+/* *ret_there is false when there is no reply yet. */
 [[nodiscard]] struct nd_error *pull_unpack_client_receive(struct pull_unpack_client *unpacker, struct pull_unpack_reply *ret,
                                                           bool *ret_there);

@@ -2,14 +2,16 @@
 /* jail.c - see jail.h
  *
  * Theory of operation
- *   pull_jail_set_root() runs in a process that has unshared its mount namespace. The directories come in as detached copies of the mounts that
- *   hold them, taken by descriptor before the old root goes: so ".." in them ends at themselves, and no path of the machine
- *   is spelled. The supervisor then enters its user namespace and copies this mount namespace for it: so it can make views of directories
- *   for its workers, and has no power over any other mount.
- *   A worker's root is such a view, a detached copy of one directory's mount. The worker cannot name what lies outside, its descriptors
- *   do not lead there, and it has no capability to mount or to change its root once more.
- *   The system call filter answers EPERM: a library that tries something new falls back or fails with an error that is
- *   reported, which a kill would hide. */
+ *   pull_jail_set_root() runs in a process that has unshared its mount namespace. The directories
+ *   come in as detached copies of the mounts that hold them, taken by descriptor before the old
+ *   root is unmounted: ".." in them ends at themselves, and no host path is visible. The supervisor
+ *   then enters its user namespace and copies this mount namespace for it: it can make views of
+ *   directories for its workers, and has no power over any other mount.
+ *   A worker's root is such a view, a detached copy of one directory's mount. The worker cannot
+ *   name anything outside, its descriptors do not lead there, and it has no capability to mount or
+ *   to change its root again.
+ *   The system call filter returns EPERM: a library that tries something new falls back or fails
+ *   with an error that is reported, which a kill would hide. */
 #include "pull/jail/jail.h"
 
 #include <fcntl.h>
@@ -35,7 +37,7 @@ enum {
         DESCRIPTORS = 1024,
 };
 
-/* What all but stream workers call: memory, time, files by descriptor. */
+/* System calls of all but stream workers: memory, time, files by descriptor. */
 static const char *const calls_files[] = {
         "access",
         "arch_prctl",
@@ -135,32 +137,35 @@ static const char *const calls_supervisor[] = {
         "seccomp",       "sendmsg",   "sendto", "signalfd4", "syncfs", "tgkill", "wait4",    "waitid",
 };
 
-/* The fetcher makes, fills and removes regular files; all else that a tree is made of is for workers and the supervisor. */
+/* The fetcher creates, writes and removes regular files; everything else in a tree is for workers
+ * and the supervisor. */
 static const char *const calls_tree[] = {
         "fchmod", "fchmodat", "fchmodat2", "fchown",   "fchownat",  "fremovexattr", "fsetxattr",
         "linkat", "mkdirat",  "mknodat",   "renameat", "renameat2", "symlinkat",    "utimensat",
 };
 
-/* All that a decompressor and a hash need. */
+/* System calls that a decompressor and a hash need. */
 static const char *const calls_stream[] = {
         "brk",       "clock_gettime", "close",          "exit",         "exit_group",  "fstat",       "futex",  "getpid",
         "getrandom", "gettid",        "madvise",        "mmap",         "mprotect",    "mremap",      "munmap", "pread64",
         "read",      "rt_sigaction",  "rt_sigprocmask", "rt_sigreturn", "sched_yield", "sigaltstack", "write",
 };
 
-/* What is allowed with one argument's value only. */
+/* A system call allowed with one value of an argument only. */
 struct narrow {
         int number;
         unsigned argument;
         uint64_t value;
 };
 
-/* No AF_UNIX: resolvers ask their daemons by it, fall back, and could reach sockets of the machine that have no path. */
+/* No AF_UNIX: resolvers use it to query their daemons but fall back, and it could reach abstract
+ * sockets of the host. */
 static const struct narrow narrow_fetcher[] = {
         {SCMP_SYS(socket), 0, AF_INET},
         {SCMP_SYS(socket), 0, AF_INET6},
-        {SCMP_SYS(socket), 0, AF_NETLINK}, /* getaddrinfo() asks which address families there are */
-        /* How libraries wake their own threads. A pair of streams cannot be connected to anything else, datagrams can. */
+        {SCMP_SYS(socket), 0, AF_NETLINK}, /* getaddrinfo() lists the address families */
+        /* Libraries wake their own threads with it. A pair of streams cannot be connected to
+         * anything else, datagram sockets can. */
         {SCMP_SYS(socketpair), 1, SOCK_STREAM},
         {SCMP_SYS(socketpair), 1, SOCK_STREAM | SOCK_CLOEXEC},
         {SCMP_SYS(socketpair), 1, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK},
@@ -217,14 +222,14 @@ static struct nd_error *put_mount(int tree_fd, const struct pull_jail_mount *mou
         if (tree_fd < 0)
                 return nullptr;
         if (nd_sys->mount_setattr(tree_fd, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "restrict the mount of '%s'", mount->path);
+                return nd_error_new(nd_error_code_of(errno), errno, "set mount attributes of '%s' in the jail", mount->path);
         return nd_mount_attach(tree_fd, AT_FDCWD, path);
 }
 
-/* From here on nothing of the machine has a name. */
+/* From here on no path leads to the host. */
 static struct nd_error *enter_root(void) {
         if (chdir(NEW_ROOT) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make the jail the root directory");
+                return nd_error_new(nd_error_code_of(errno), errno, "enter the root directory of the jail");
         if (nd_sys->mount(nullptr, "/", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
                           nullptr) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "make the jail's root read-only");
@@ -235,7 +240,7 @@ enum { MOUNTS = 8 };
 
 static struct nd_error *build_root(const struct pull_jail_file *files, size_t file_count, const struct pull_jail_mount *mounts,
                                    size_t mount_count, int trees[static MOUNTS]) {
-        /* Copies are taken in the namespace that the descriptors belong to, and attached in our own. */
+        /* Copies are taken in the namespace of the descriptors, and attached in our own. */
         for (size_t i = 0; i < mount_count; i++)
                 if (mounts[i].fd >= 0)
                         nd_try(nd_mount_clone(mounts[i].fd, "", false, &trees[i]));
@@ -262,7 +267,7 @@ struct nd_error *pull_jail_set_root(const struct pull_jail_file *files, size_t f
         return error;
 }
 
-/* ---- the locks ---- */
+/* ---- restrictions ---- */
 
 static struct nd_error *set_limits(void) {
         static const struct {
@@ -271,7 +276,7 @@ static struct nd_error *set_limits(void) {
         } limits[] = {
                 {RLIMIT_CORE, 0},
                 {RLIMIT_NOFILE, DESCRIPTORS},
-                {RLIMIT_AS, JAIL_ADDRESS_SPACE}, /* the build's choice: sanitizers map terabytes */
+                {RLIMIT_AS, JAIL_ADDRESS_SPACE}, /* a build option: sanitizers map terabytes */
                 {RLIMIT_MEMLOCK, 0},
         };
 
@@ -302,7 +307,7 @@ static struct nd_error *keep_capabilities(uint64_t keep) {
                         return nd_error_new(nd_error_code_of(errno), errno, "drop capability %d", capability);
         (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         if (syscall(SYS_capset, &header, data) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "give up capabilities");
+                return nd_error_new(nd_error_code_of(errno), errno, "drop capabilities");
         return nullptr;
 }
 
@@ -316,16 +321,16 @@ static struct nd_error *allow(scmp_filter_ctx filter, const char *const *names, 
                 int number = seccomp_syscall_resolve_name(names[i]), r;
 
                 if (number == __NR_SCMP_ERROR)
-                        continue; /* not a system call of this machine */
+                        continue; /* not a system call of this architecture */
                 r = seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
                 if (r < 0 && r != -EDOM)
-                        return nd_error_new(ND_INTERNAL, -r, "allow the system call %s", names[i]);
+                        return nd_error_new(ND_INTERNAL, -r, "allow system call %s", names[i]);
         }
         return nullptr;
 }
 
-/* fork() for the supervisor, threads for the fetcher, namespaces for none: clone's flags can be looked at, clone3's cannot, and libc falls
- * back from it on ENOSYS. */
+/* fork() for the supervisor, threads for the fetcher, namespaces for neither. A filter can check
+ * the flags of clone but not of clone3, from which libc falls back on ENOSYS. */
 static struct nd_error *allow_clone(scmp_filter_ctx filter, bool threads_only) {
         constexpr uint64_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |
                                         CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWTIME;
@@ -335,7 +340,7 @@ static struct nd_error *allow_clone(scmp_filter_ctx filter, bool threads_only) {
 
         if (r == 0)
                 r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "allow the system call clone") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "allow system call clone") : nullptr;
 }
 
 static struct nd_error *allow_narrow(scmp_filter_ctx filter, const struct narrow *rules, size_t count) {
@@ -349,7 +354,7 @@ static struct nd_error *allow_narrow(scmp_filter_ctx filter, const struct narrow
         return nullptr;
 }
 
-/* One cell's list. */
+/* System calls of one kind of process. */
 struct cell {
         bool files, trees;
         enum { NO_CLONE, THREADS, FORKS } clone;
@@ -357,7 +362,9 @@ struct cell {
         size_t call_count;
         const struct narrow *narrow;
         size_t narrow_count;
-        pid_t own; /* the only process that it may signal by tgkill(), as abort() does; 0 = given by the list, or none */
+        /* the only process that it may signal with tgkill(), as abort() does; 0 = given by the
+         * list, or none */
+        pid_t own;
 };
 
 static struct nd_error *fill_filter(const struct cell *cell, scmp_filter_ctx filter) {
@@ -377,13 +384,13 @@ static struct nd_error *load_filter(const struct cell *cell) {
         int r;
 
         if (!filter)
-                return nd_error_new(ND_INTERNAL, ENOMEM, "start a system call filter");
+                return nd_error_new(ND_INTERNAL, ENOMEM, "create a system call filter");
         nd_try(fill_filter(cell, filter));
         r = seccomp_load(filter);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "load the system call filter") : nullptr;
 }
 
-/* The same as a program for later. */
+/* Compiles the filter into a program for later use. */
 static struct nd_error *compile_filter(const struct cell *cell, struct pull_jail_filter *ret) {
         nd_cleanup(filter_done) scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(EPERM));
         nd_autofree struct sock_filter *code = nullptr;
@@ -391,7 +398,7 @@ static struct nd_error *compile_filter(const struct cell *cell, struct pull_jail
         int r;
 
         if (!filter)
-                return nd_error_new(ND_INTERNAL, ENOMEM, "start a system call filter");
+                return nd_error_new(ND_INTERNAL, ENOMEM, "create a system call filter");
         nd_try(fill_filter(cell, filter));
         r = seccomp_export_bpf_mem(filter, nullptr, &length);
         if (r == 0) {
@@ -409,7 +416,7 @@ static struct nd_error *give_up(uint64_t capabilities) {
         nd_try(set_limits());
         nd_try(keep_capabilities(capabilities));
         if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "give up new privileges");
+                return nd_error_new(ND_INTERNAL, errno, "set no_new_privs");
         return nullptr;
 }
 
@@ -438,9 +445,9 @@ struct nd_error *pull_jail_enter_supervisor(int userns_fd, struct pull_jail_filt
         if (nd_sys->setns(userns_fd, CLONE_NEWUSER) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "enter the unpacker's user namespace");
         if (nd_sys->unshare(CLONE_NEWNS) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make the unpacker's mount namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "create the unpacker's mount namespace");
         nd_try(give_up(supervisor_capabilities));
-        /* A worker's calls are among them: it has the supervisor's filter, too. */
+        /* Includes the calls of workers, which inherit the supervisor's filter. */
         return load_filter(&(struct cell) {.files = true,
                                            .trees = true,
                                            .clone = FORKS,
@@ -469,7 +476,7 @@ struct nd_error *pull_jail_clone_mount(const char *path, bool read_only, int *re
 
         nd_try(nd_mount_clone(AT_FDCWD, path, false, &fd));
         if (nd_sys->mount_setattr(fd, "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "restrict the view of '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "set mount attributes of a copy of '%s'", path);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -492,5 +499,5 @@ struct nd_error *pull_jail_open_userns(int *ret_fd) {
                                                                       .gids = gids.items,
                                                                       .gid_count = gids.count},
                                             ret_fd),
-                             "the unpacker's user namespace");
+                             "create the unpacker's user namespace");
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* landlock.c - see landlock.h
  *
- * Why no rule for ports that may be connected to: registries, mirrors, token servers and proxies are at any port, and a redirect may name
- * another one. */
+ * There is no rule for ports to connect to: registries, mirrors, token servers and proxies use any
+ * port, and a redirect may name another one. */
 #include "pull/jail/landlock.h"
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@ enum {
                 LANDLOCK_ACCESS_FS_REMOVE_FILE,
 };
 
-/* All that some version of Landlock can take away, by the version that brought it. */
+/* All access rights, by the Landlock version that introduced them. */
 static const struct {
         int abi;
         struct landlock_ruleset_attr adds;
@@ -36,7 +36,7 @@ static struct nd_error *allow(int ruleset, const char *path, uint64_t access) {
         const struct landlock_path_beneath_attr rule = {.allowed_access = access, .parent_fd = fd};
 
         if (fd < 0 || syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "add '%s' to the Landlock rules", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "allow '%s' in the Landlock ruleset", path);
         return nullptr;
 }
 
@@ -58,11 +58,11 @@ struct nd_error *pull_landlock_fetcher(const char *const *writable, size_t count
                                            : offsetof(struct landlock_ruleset_attr, handled_access_net),
                                 0);
         if (ruleset < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "start the Landlock rules");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a Landlock ruleset");
         nd_try(allow(ruleset, "/", READ & attributes.handled_access_fs));
         for (size_t i = 0; i < count; i++)
                 nd_try(allow(ruleset, writable[i], (READ | WRITE) & attributes.handled_access_fs));
         if (syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "put the Landlock rules into force");
+                return nd_error_new(nd_error_code_of(errno), errno, "enforce the Landlock ruleset");
         return nullptr;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* landlock.h - Landlock around the fetcher, as far as the kernel has it */
+/* landlock.h - Landlock rules of the fetcher, as far as the kernel supports them */
 #pragma once
 
 #include "base/error.h"
 
-/* Takes away, for good and for every thread to come: all changes of files but in @writable, listening on TCP ports, unix sockets without a
- * path that others made, and signals to others. Needs no_new_privs. A kernel without Landlock, or with an older one, takes away what it
- * can; that is not an error, since the fetcher's mounts and system call filter stand without it. */
+/* Denies, permanently and for all later threads: changes of files except in @writable, listening on
+ * TCP ports, abstract unix sockets of other processes, and signals to them. Needs no_new_privs.
+ * With an older kernel or one without Landlock fewer of these are denied; that is not an error,
+ * since the fetcher's mounts and system call filter work without it. */
 [[nodiscard]] struct nd_error *pull_landlock_fetcher(const char *const *writable, size_t count);

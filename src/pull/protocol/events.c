@@ -17,7 +17,8 @@ void pull_event_line(const struct pull_events *events, struct nd_text *line) {
                 if (n < 0 && errno == EINTR)
                         continue;
                 if (n <= 0)
-                        return; /* nobody listens any more; the pull's end will tell */
+                        /* the daemon has closed the pipe; the exit status reports the end */
+                        return;
                 done += (size_t) n;
         }
 }
@@ -80,7 +81,7 @@ static void replace_all(char **message, const char *secret) {
         size_t length = strlen(secret);
         const char *at = *message, *found;
 
-        if (length < 4) /* too short to be found without hitting words */
+        if (length < 4) /* too short: would match ordinary text */
                 return;
         for (; (found = strstr(at, secret)); at = found + length) {
                 nd_text_append(&text, at, (size_t) (found - at));
@@ -98,7 +99,7 @@ static void redact_one(void *userdata, const char *secret) {
                 replace_all(message, secret);
 }
 
-/* "https://user:word@host/path?query" without user and query, wherever it stands in a text. */
+/* Removes user and query from every "https://user:word@host/path?query" in a text. */
 static char *redact_urls(const char *message) {
         nd_autotext struct nd_text text = ND_TEXT(MESSAGE);
         const char *url;

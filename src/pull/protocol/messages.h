@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* messages.h - messages between nodens-fetch and nodens-unpack, over a SEQPACKET pair that the daemon made
+/* messages.h - messages between nodens-fetch and nodens-unpack, over a SEQPACKET pair from the
+ * daemon
  *
- * The fetcher talks to the network, so each of its messages is a stranger's: numbers and fixed fields only, no path, no digest that names a
- * result. The unpacker decides by itself what a layer is called.
+ * The fetcher talks to the network, so its messages are untrusted: only numbers and fixed fields,
+ * no path and no digest that names a result. The unpacker computes the name of a layer itself.
  *
- *      LOOKUP  chain                   is there such a layer?         reply: found, size, inodes
- *      UNPACK  id, parent, blob        unpacks a blob                 reply: diff id, bytes of the stream
- *      PLACE   id                      the layer counts               reply: its chain
- *      CANCEL  id                                                     no reply but the job's own
+ *      LOOKUP  chain                   does the layer exist?          reply: found, size, inodes
+ *      UNPACK  id, parent, blob        unpacks a blob                 reply: diff ID, size of stream
+ *      PLACE   id                      puts it into place             reply: its chain
+ *      CANCEL  id                                                     no reply of its own
  *      FINISH                          sync all of it and end         no reply
  *
  * Every UNPACK and PLACE has exactly one reply. */
@@ -16,11 +17,11 @@
 #include "oci/digest.h"
 
 enum {
-        MESSAGE_TEXT = 1024, /* bytes of an error's text */
+        MESSAGE_TEXT = 1024, /* limit of an error's text */
 };
 
 enum pull_message_kind {
-        MESSAGE_READY, /* the unpacker's first message: its jail stands */
+        MESSAGE_READY, /* the unpacker's first message: its jail is set up */
         MESSAGE_LOOKUP,
         MESSAGE_UNPACK,
         MESSAGE_PLACE,
@@ -28,14 +29,15 @@ enum pull_message_kind {
         MESSAGE_FINISH,
 };
 
-/* Comes with two descriptors for MESSAGE_UNPACK: the blob's file to read, and an eventfd that counts the bytes that are in it. */
+/* MESSAGE_UNPACK comes with two descriptors: the blob's file to read, and an eventfd that counts
+ * the bytes in it. */
 struct pull_message_job {
         uint32_t kind;
         uint32_t id;
         uint32_t compression; /* enum nd_oci_compression */
         uint32_t has_chain;
         uint64_t blob_size;
-        uint64_t ceiling;                  /* most bytes of the unpacked stream */
+        uint64_t ceiling;                  /* limit of the unpacked stream */
         uint8_t chain[SHA256_DIGEST_SIZE]; /* LOOKUP: the layer; UNPACK: the layer below, if any */
 };
 
@@ -46,6 +48,6 @@ struct pull_message_reply {
         uint32_t found;
         uint32_t reserved;
         uint64_t stream, size, inodes;
-        uint8_t digest[SHA256_DIGEST_SIZE]; /* UNPACK: the diff id; PLACE: the chain */
+        uint8_t digest[SHA256_DIGEST_SIZE]; /* UNPACK: the diff ID; PLACE: the chain */
         char text[MESSAGE_TEXT];
 };

@@ -2,9 +2,10 @@
 /* finalize.c - see finalize.h
  *
  * Theory of operation
- *   find_in_lower() asks what overlayfs would show at a path with this layer taken away: layer by layer from the top, component by
- *   component. A whiteout or anything that is no directory ends the search; an opaque directory ends it after its own layer; a missing
- *   name sends it one layer down. */
+ *   find_in_lower() determines what overlayfs would show at a path without this layer: layer by
+ *   layer from the top, component by component. A whiteout or anything but a directory ends the
+ *   search; an opaque directory ends it after its own layer; a missing name continues it in the
+ *   next lower layer. */
 #include "pull/unpack/finalize.h"
 
 #include <fcntl.h>
@@ -20,9 +21,9 @@
 enum { ATTRIBUTE_NAMES = 4096, ATTRIBUTE_BYTES = 64 * 1024 };
 
 enum lookup_result {
-        MISSING, /* not in this layer: the next one may have it */
+        MISSING, /* not in this layer: try the next one */
         FOUND,   /* the descriptor is open */
-        HIDDEN,  /* nothing is there, and no lower layer counts */
+        HIDDEN,  /* nothing is visible: lower layers are hidden */
 };
 
 static bool is_opaque(int fd) {
@@ -31,7 +32,7 @@ static bool is_opaque(int fd) {
         return fgetxattr(fd, "user.overlay.opaque", &value, 1) == 1 && value == 'y';
 }
 
-/* A place in one tree. */
+/* Looks up a path in one tree. */
 static enum lookup_result lookup(int root_fd, const char *path, int *ret_fd) {
         nd_autoclose int fd = pull_tree_open(root_fd, "", O_RDONLY | O_DIRECTORY, false);
         bool opaque = false;
@@ -84,7 +85,7 @@ static struct nd_error *find_in_lower(const struct pull_finalize_lower *lower, c
         return nullptr;
 }
 
-/* The attributes of a directory below; what speaks to overlayfs stays there. */
+/* Copies the attributes of a lower directory, except overlayfs' own. */
 static void copy_attributes(int from, int to) {
         nd_autofree char *value = nd_malloc(ATTRIBUTE_BYTES);
         char names[ATTRIBUTE_NAMES];
@@ -108,7 +109,7 @@ static struct nd_error *finalize_directory(int root_fd, const char *path, const 
         bool found;
 
         if (fd < 0)
-                return nullptr; /* replaced later in the archive */
+                return nullptr; /* replaced by a later entry */
         nd_try(find_in_lower(lower, path, &below, &found));
         if (!found || fstat(below, &st) < 0 || !S_ISDIR(st.st_mode))
                 return nullptr;
@@ -121,7 +122,8 @@ static struct nd_error *finalize_directory(int root_fd, const char *path, const 
         return nullptr;
 }
 
-/* True when a directory on the way is opaque in the layer itself: nothing below can be seen through it. */
+/* Returns true when a directory on the path is opaque in the layer itself: nothing below is visible
+ * through it. */
 static bool is_under_opaque(int root_fd, const char *directory) {
         nd_autofree char *way = nd_strdup(directory);
 
@@ -148,7 +150,7 @@ static struct nd_error *finalize_whiteout(int root_fd, const char *path, const s
         parent = pull_tree_open(root_fd, directory, O_RDONLY | O_DIRECTORY, false);
         if (parent < 0 || fstat(parent, &dir) < 0 || fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
             !S_ISCHR(st.st_mode))
-                return nullptr; /* replaced later in the archive */
+                return nullptr; /* replaced by a later entry */
         if (!is_under_opaque(root_fd, directory))
                 nd_try(find_in_lower(lower, path, &below, &found));
         if (found)
@@ -160,7 +162,8 @@ static struct nd_error *finalize_whiteout(int root_fd, const char *path, const s
 }
 
 struct nd_error *pull_finalize(int root_fd, const char *marks, size_t length, const struct pull_finalize_lower *lower) {
-        /* Whiteouts first: they change the times of directories, which come after them. */
+        /* Whiteouts first: removing them changes the times of directories, which are set after
+         * that. */
         for (int pass = 0; pass < 2; pass++) {
                 const char kind = pass == 0 ? MARK_WHITEOUT : MARK_IMPLIED;
 
@@ -169,7 +172,7 @@ struct nd_error *pull_finalize(int root_fd, const char *marks, size_t length, co
                         nd_autotext struct nd_text clean = {};
 
                         if (size < 2 || at + size == length)
-                                return nd_error_new(ND_INVALID, 0, "the list of a layer's marks is broken");
+                                return nd_error_new(ND_INVALID, 0, "invalid list of a layer's marks");
                         if (marks[at] == kind) {
                                 nd_try(pull_tree_clean_path(marks + at + 1, &clean));
                                 nd_try(kind == MARK_WHITEOUT ? finalize_whiteout(root_fd, nd_text_get(&clean), lower)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a layer: the first byte chooses the compression and how the rest is cut into pieces. What comes out of the tar reader is
- * bounded, every file gets as many bytes as it announced, and every path cleans to one that cannot climb. Cutting must not matter. */
+/* Any bytes as a layer: the first byte selects the compression and how the rest is split into
+ * pieces. The output of the tar reader is bounded, every file gets as many bytes as announced, and
+ * no cleaned path leaves the root. The result must not depend on the split. */
 #include <string.h>
 
 #include <unit/fuzz.h>

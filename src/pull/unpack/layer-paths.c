@@ -20,7 +20,7 @@ struct nd_error *pull_layer_find(const struct nd_digest *chain, struct nd_layer 
 
                 error = nd_file_read(AT_FDCWD, file, ND_LAYER_CEILING, &text, &length);
                 if (nd_error_errno(error) == ENOENT) {
-                        nd_ignore(error); /* it is in the next directory, or there is none */
+                        nd_ignore(error); /* try the next directory */
                         continue;
                 }
                 nd_try(error);
@@ -51,7 +51,7 @@ struct nd_error *pull_layer_tree_paths(const struct nd_digest *top, char ***ret,
                         error = pull_layer_find(&at, &layer, &path);
                 if (!path) {
                         pull_layer_tree_paths_free(paths, count);
-                        return error ?: nd_error_new(ND_PRECONDITION, 0, "a layer below is not there");
+                        return error ?: nd_error_new(ND_PRECONDITION, 0, "a lower layer does not exist");
                 }
                 paths[count++] = nd_format("%s/" ND_LAYER_TREE, path);
                 at = layer.parent;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - nodens-unpack: makes trees of the layers that nodens-fetch brings, and says which layers they are
+/* main.c - nodens-unpack: unpacks the layers that nodens-fetch downloads, and computes their chain
+ * IDs
  *
- *      descriptor  1  events, JSON lines (events.h): what the daemon believes
- *                  2  for people
+ *      descriptor  1  events, JSON lines (events.h): the daemon trusts these
+ *                  2  messages for the log
  *                  3  the channel to nodens-fetch (protocol/messages.h)
- *                  4  this pull's unpack/: trees in the making, and finished ones
- *                  5  the store's layers/, to read
+ *                  4  this pull's unpack/: unfinished and finished trees
+ *                  5  the store's layers/, read-only
  *
- * Exit code 0 after the event "synced". This process starts the supervisor in namespaces of its own, and waits for it. */
+ * Exit status 0 after the event "synced". This process starts the supervisor in its own namespaces,
+ * and waits for it. */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -52,7 +54,7 @@ static struct nd_error *start(const struct pull_events *events, int *ret_pidfd) 
         if (pid < 0)
                 return nd_error_new(
                         nd_error_code_of(errno), errno,
-                        "start the unpacker (nodens-unpack must be root, or root of a rootless node's user namespace)");
+                        "start the unpacker (nodens-unpack needs root, or root of a rootless node's user namespace)");
         if (pid == 0) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
                 pull_supervisor_main(CHANNEL_FD, UNPACK_FD, LAYERS_FD, userns_fd, events);
@@ -74,7 +76,8 @@ int main(void) {
                 return EXIT_FAILURE;
         }
         for (int fd = CHANNEL_FD; fd <= LAYERS_FD; fd++)
-                (void) close(fd); /* the supervisor's alone: its end is the channel's end */
+                /* held by the supervisor alone: the channel closes when it exits */
+                (void) close(fd);
         while (waitid(P_PIDFD, (id_t) pidfd, &end, WEXITED) < 0 && errno == EINTR)
                 ;
         return end.si_code == CLD_EXITED ? end.si_status : EXIT_FAILURE;

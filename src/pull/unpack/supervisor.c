@@ -2,22 +2,24 @@
 /* supervisor.c - see supervisor.h
  *
  * Theory of operation
- *   The supervisor stands between the fetcher, which talks to the network and may have been taken over, and the daemon, which believes the supervisor. It takes
- *   messages of fixed size (protocol/messages.h) and forks three workers for a blob (worker.h): one decompresses, one hashes, one reads the archive and
- *   makes the tree. The middle one parses nothing: its SHA-256 is the layer's diff id, and the bytes that it hashed are the bytes that the
- *   third one got. When all three have ended, and only then, may the layer be placed: a fourth worker finalizes it on the layers below if
- *   it has marks, then the supervisor computes the chain from the parent's chain and the diff id, renames the tree to layers/<chain> and tells the
- *   daemon.
- *   Directories are named by a counter of the supervisor's, so that nothing that comes from outside becomes a path.
+ *   The supervisor is between the fetcher, which talks to the network and may be compromised, and
+ *   the daemon, which trusts the supervisor. It takes messages of fixed size (protocol/messages.h)
+ *   and forks three workers per blob (worker.h): one decompresses, one hashes, one reads the
+ *   archive and makes the tree. The second one parses nothing: its SHA-256 is the layer's diff ID,
+ *   and the data that it hashed is the data that the third one got. Only when all three have exited
+ *   may the layer be placed: a fourth worker finalizes it on the layers below if it has marks, then
+ *   the supervisor computes the chain from the parent's chain and the diff ID, renames the tree to
+ *   layers/<chain> and notifies the daemon.
+ *   Directories are named by a counter of the supervisor, so no outside data becomes a path.
  *
- *      what is taken over      what it can do
- *      the fetcher             send messages: have blobs unpacked and placed under the chain that they really have
- *      a decompressor          choose the stream: it is hashed behind it
- *      a tree worker           choose the tree, of the layer whose archive took it over; no other tree is in its reach
+ *      if compromised          it can
+ *      the fetcher             send messages: have blobs unpacked and placed under their real chain
+ *      a decompressor          choose the stream: it is hashed afterwards
+ *      a tree worker           choose the tree of the layer whose archive compromised it; no other
  *
- *   The supervisor is PID 1 of its namespace: when it ends, the kernel ends all workers.
+ *   The supervisor is PID 1 of its namespace: when it exits, the kernel kills all workers.
  * Owns       slots: one for each blob between its UNPACK and its PLACE.
- * Invariant  what is in layers/ has no writer: its workers were waited for, and later ones get it read only. */
+ * Invariant  layers/ has no writer: workers were waited for, and later ones get it read-only. */
 #include "pull/unpack/supervisor.h"
 
 #include <fcntl.h>
@@ -39,15 +41,15 @@
 enum {
         CHANNEL_FD = 3,
         SIGNALS_FD = 4,
-        RUNNING = 16, /* most blobs that are being unpacked at once */
+        RUNNING = 16, /* limit of concurrently unpacked blobs */
         SLOTS = ND_MANIFEST_LAYERS + RUNNING,
         PIPE = 256 * 1024,
         TEXT = 512,
 };
 
-static constexpr uint64_t total_bytes = UINT64_C(64) << 30; /* of all streams of a pull */
+static constexpr uint64_t total_bytes = UINT64_C(64) << 30; /* for all streams of a pull */
 
-/* Which worker of a job; finalizing has only one. */
+/* The workers of a job; finalizing has only one. */
 enum part {
         DECOMPRESS,
         HASH,
@@ -56,7 +58,7 @@ enum part {
 };
 
 struct worker {
-        pid_t pid; /* 0 = none, or it has ended */
+        pid_t pid; /* 0 = none, or exited */
         int report_fd;
         int status;
         bool reported;
@@ -66,10 +68,10 @@ struct worker {
 struct slot {
         enum { FREE, UNPACKING, UNPACKED, FINALIZING } state;
         uint32_t id;     /* the fetcher's */
-        uint32_t serial; /* names its directory */
+        uint32_t serial; /* name of its directory */
         bool has_parent, cancelled, marks;
-        bool killed; /* by us: later ends are not failures of their own */
-        int crash;   /* the signal that ended a worker, when we did not send it */
+        bool killed; /* by us: later exits are not failures of their own */
+        int crash;   /* the signal that killed a worker, if we did not send it */
         struct nd_digest parent, diff_id;
         uint64_t size, inodes, stream;
         struct worker workers[PARTS];
@@ -79,7 +81,7 @@ struct supervisor {
         const struct pull_events *events;
         struct pull_jail_filters filters;
         uint32_t serial;
-        uint64_t left; /* bytes that streams may still have */
+        uint64_t left; /* remaining limit of streams */
         bool finished;
         struct slot slots[SLOTS];
 };
@@ -91,7 +93,7 @@ static void send_reply(struct pull_message_reply *reply, const struct nd_error *
         (void) send(CHANNEL_FD, reply, sizeof *reply, MSG_NOSIGNAL);
 }
 
-/* Answers a job, and frees the slot when it went wrong. Consumes the error. */
+/* Replies to a job, and frees the slot on an error. Consumes the error. */
 static void reply_for_slot(struct slot *slot, enum pull_message_kind kind, const struct nd_digest *digest,
                            struct nd_error *error) {
         struct pull_message_reply reply = {.kind = kind, .id = slot->id};
@@ -126,7 +128,7 @@ static char *work_path(const struct slot *slot, const char *rest) {
         return nd_format("/unpack/work/%u%s", slot->serial, rest);
 }
 
-/* ---- layers that are there ---- */
+/* ---- existing layers ---- */
 
 static struct nd_digest digest_of(const uint8_t bytes[static SHA256_DIGEST_SIZE]) {
         struct nd_digest digest = {.kind = ND_HASH_SHA256};
@@ -153,13 +155,13 @@ static void lookup(const struct pull_message_job *job) {
 
 /* ---- workers ---- */
 
-/* Forks one worker. Its report comes through a pipe, which holds all of it. */
+/* Forks one worker. Its report comes through a pipe, which can hold all of it. */
 static struct nd_error *start_worker(struct worker *worker, struct pull_worker_plan *plan,
                                      void (*main)(const struct pull_worker_plan *)) {
         int report[2];
 
         if (nd_sys->pipe2(report, O_CLOEXEC | O_NONBLOCK) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe for a worker");
+                return nd_error_new(nd_error_code_of(errno), errno, "create a pipe for a worker");
         plan->report = report[1];
         worker->pid = fork();
         if (worker->pid == 0) {
@@ -170,7 +172,7 @@ static struct nd_error *start_worker(struct worker *worker, struct pull_worker_p
         if (worker->pid < 0) {
                 worker->pid = 0;
                 (void) close(report[0]);
-                return nd_error_new(nd_error_code_of(errno), errno, "start a process for unpacking a layer");
+                return nd_error_new(nd_error_code_of(errno), errno, "start a worker to unpack a layer");
         }
         worker->report_fd = report[0];
         return nullptr;
@@ -185,8 +187,9 @@ static void kill_workers(struct slot *slot) {
 
 static struct nd_error *make_pipe(int fds[static 2]) {
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe for a layer");
-        (void) fcntl(fds[1], F_SETPIPE_SZ, PIPE); /* fewer switches; the usual size will do, too */
+                return nd_error_new(nd_error_code_of(errno), errno, "create a pipe for a layer");
+        /* fewer context switches; the default size works, too */
+        (void) fcntl(fds[1], F_SETPIPE_SZ, PIPE);
         return nullptr;
 }
 
@@ -241,7 +244,7 @@ static struct nd_error *take_slot(struct supervisor *s, const struct pull_messag
                         found = &s->slots[i];
         }
         if (!found || running >= RUNNING)
-                return nd_error_new(ND_EXHAUSTED, 0, "too many layers at once");
+                return nd_error_new(ND_EXHAUSTED, 0, "too many concurrent layers");
         *found = (struct slot) {.state = UNPACKING,
                                 .id = job->id,
                                 .serial = s->serial++,
@@ -260,14 +263,14 @@ static void unpack(struct supervisor *s, const struct pull_message_job *job, int
         struct nd_error *error;
 
         if (blob < 0 || available < 0 || job->compression > ND_COMPRESSION_ZSTD || find_slot(s, job->id))
-                return reject(job, nd_error_new(ND_INVALID, 0, "this is not a job for the unpacker"));
+                return reject(job, nd_error_new(ND_INVALID, 0, "invalid unpack request"));
         error = take_slot(s, job, &slot);
         if (error)
                 return reject(job, error);
         error = start_workers(s, slot, job, blob, available);
         if (!error)
                 return;
-        /* Those that were started must end before the slot is free. */
+        /* Workers that were started must exit before the slot is free. */
         slot->workers[TREE].reported = true;
         slot->workers[TREE].report.code = (int32_t) nd_error_code(error);
         slot->workers[TREE].report.error_number = nd_error_errno(error);
@@ -277,7 +280,7 @@ static void unpack(struct supervisor *s, const struct pull_message_job *job, int
         complete(s, slot);
 }
 
-/* ---- a layer becomes one ---- */
+/* ---- placing ---- */
 
 static struct nd_error *write_layer_file(const struct slot *slot) {
         nd_autofree char *path = work_path(slot, "/" ND_LAYER_FILE);
@@ -338,7 +341,7 @@ static struct nd_error *start_finalize(struct supervisor *s, struct slot *slot, 
                             pull_worker_finalize);
 }
 
-/* Starts finalizing where there is something to finalize; otherwise the parent must only be there. */
+/* Starts finalizing if needed; otherwise only checks that the parent exists. */
 static struct nd_error *finalize(struct supervisor *s, struct slot *slot, bool *ret_started) {
         struct nd_error *error;
         struct nd_layer layer;
@@ -350,7 +353,7 @@ static struct nd_error *finalize(struct supervisor *s, struct slot *slot, bool *
                 nd_autofree char *parent = nullptr;
 
                 nd_try(pull_layer_find(&slot->parent, &layer, &parent));
-                return parent ? nullptr : nd_error_new(ND_PRECONDITION, 0, "the layer below is not there");
+                return parent ? nullptr : nd_error_new(ND_PRECONDITION, 0, "the layer below does not exist");
         }
         if (!*ret_started)
                 return nullptr;
@@ -366,7 +369,7 @@ static void place(struct supervisor *s, const struct pull_message_job *job) {
         bool started;
 
         if (!slot || slot->state != UNPACKED)
-                return reject(job, nd_error_new(ND_INVALID, 0, "there is no unpacked layer to place"));
+                return reject(job, nd_error_new(ND_INVALID, 0, "invalid place request: no unpacked layer"));
         error = finalize(s, slot, &started);
         if (error)
                 reply_for_slot(slot, MESSAGE_PLACE, nullptr, error);
@@ -376,7 +379,7 @@ static void place(struct supervisor *s, const struct pull_message_job *job) {
                 complete_place(s, slot);
 }
 
-/* ---- the end of workers ---- */
+/* ---- exits of workers ---- */
 
 static struct nd_error *reported_error(const struct worker *worker) {
         return nd_error_received((enum nd_error_code)(worker->report.code & 15), worker->report.error_number,
@@ -387,7 +390,8 @@ static bool failed(const struct worker *worker) {
         return worker->reported && worker->report.code != ND_OK && !worker->report.quiet;
 }
 
-/* Why a job failed: the error that lies first in the stream. A worker that was killed since another one failed has none. */
+/* Returns why a job failed: the first error in the order of the stream. A worker killed because
+ * another one failed has none. */
 static struct nd_error *failure(const struct slot *slot) {
         const struct worker *decompressor = &slot->workers[DECOMPRESS], *hash = &slot->workers[HASH],
                             *tree = &slot->workers[TREE];
@@ -403,7 +407,7 @@ static struct nd_error *failure(const struct slot *slot) {
         if (failed(hash))
                 return reported_error(hash);
         if (slot->crash > 0)
-                return nd_error_new(ND_INTERNAL, 0, "the process that unpacked a layer ended by signal %d", slot->crash);
+                return nd_error_new(ND_INTERNAL, 0, "the worker that unpacked a layer was killed by signal %d", slot->crash);
         return nullptr;
 }
 
@@ -419,9 +423,9 @@ static void complete_unpack(struct supervisor *s, struct slot *slot) {
         struct nd_error *error = failure(slot);
 
         if (!error && !all_well(slot, DECOMPRESS))
-                error = nd_error_new(ND_INTERNAL, 0, "a process that unpacked a layer ended without a report");
+                error = nd_error_new(ND_INTERNAL, 0, "a worker that unpacked a layer exited without a report");
         if (!error && (tree->size > ND_LAYER_SIZE || tree->inodes > ND_LAYER_SIZE))
-                error = nd_error_new(ND_INTERNAL, 0, "a layer of an impossible size");
+                error = nd_error_new(ND_INTERNAL, 0, "invalid size of a layer");
         if (!error) {
                 slot->state = UNPACKED;
                 slot->diff_id = digest_of(hash->diff_id);
@@ -438,14 +442,14 @@ static void complete_finalize(struct supervisor *s, struct slot *slot) {
         struct nd_error *error = failure(slot);
 
         if (!error && !all_well(slot, TREE))
-                error = nd_error_new(ND_INTERNAL, 0, "a process that settled a layer ended without a report");
+                error = nd_error_new(ND_INTERNAL, 0, "a worker that finalized a layer exited without a report");
         if (error)
                 reply_for_slot(slot, MESSAGE_PLACE, nullptr, error);
         else
                 complete_place(s, slot);
 }
 
-/* A job whose last worker has ended. */
+/* Completes a job whose last worker has exited. */
 static void complete(struct supervisor *s, struct slot *slot) {
         nd_assert(busy(slot));
         for (size_t i = 0; i < PARTS; i++)
@@ -465,8 +469,9 @@ static void worker_ended(struct supervisor *s, struct slot *slot, enum part part
         w->reported = read(w->report_fd, &w->report, sizeof w->report) == sizeof w->report;
         w->report.text[sizeof w->report.text - 1] = '\0';
         nd_close_fd(&w->report_fd);
-        /* The end of an archive's reader, or of any worker by a signal, ends the others, which may wait for the network. All else they learn
-         * from their pipes, after what is on its way. */
+        /* The exit of the archive's reader, or of any worker by a signal, kills the others, which
+         * may wait for the network. In other cases they notice from their pipes, after the data in
+         * transit. */
         if (WIFSIGNALED(status) && !slot->killed)
                 slot->crash = WTERMSIG(status);
         if (status != 0 && (part == TREE || !WIFEXITED(status)))
@@ -500,22 +505,22 @@ static void cancel(struct supervisor *s, uint32_t id) {
         kill_workers(slot);
 }
 
-/* All that was placed becomes durable, after which the daemon may record it. */
+/* Makes all placed layers durable; then the daemon may record them. */
 static struct nd_error *finish(struct supervisor *s) {
         nd_autoclose int fd = -EBADF;
 
         for (size_t i = 0; i < SLOTS; i++)
                 if (busy(&s->slots[i]))
-                        return nd_error_new(ND_PRECONDITION, 0, "the end came while a layer was being unpacked");
+                        return nd_error_new(ND_PRECONDITION, 0, "finish request while a layer was being unpacked");
         nd_try(nd_dir_open(AT_FDCWD, "/unpack", &fd));
         if (nd_sys->syncfs(fd) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "write the image to disk");
+                return nd_error_new(nd_error_code_of(errno), errno, "sync the image to disk");
         pull_event_synced(s->events);
         s->finished = true;
         return nullptr;
 }
 
-/* One message; false at the end. */
+/* Handles one message; false at the end. */
 static struct nd_error *take_message(struct supervisor *s, bool *ret_more) {
         struct pull_message_job job;
         int fds[2] = {-EBADF, -EBADF};
@@ -523,10 +528,10 @@ static struct nd_error *take_message(struct supervisor *s, bool *ret_more) {
         nd_autoclose int blob = fds[0], available = fds[1];
 
         *ret_more = n == -EAGAIN || n == sizeof job;
-        if (n == -EAGAIN || n == 0 || n == -ECONNRESET) /* the latter: it ended without reading all answers */
+        if (n == -EAGAIN || n == 0 || n == -ECONNRESET) /* ECONNRESET: unread replies */
                 return nullptr;
         if (n != sizeof job)
-                return nd_error_new(ND_INVALID, n < 0 ? (int) -n : 0, "the fetcher sent something odd");
+                return nd_error_new(ND_INVALID, n < 0 ? (int) -n : 0, "invalid message from nodens-fetch");
         switch (job.kind) {
         case MESSAGE_LOOKUP:
                 lookup(&job);
@@ -544,7 +549,7 @@ static struct nd_error *take_message(struct supervisor *s, bool *ret_more) {
                 *ret_more = false;
                 return finish(s);
         default:
-                return nd_error_new(ND_INVALID, 0, "the fetcher sent something odd");
+                return nd_error_new(ND_INVALID, 0, "invalid message from nodens-fetch");
         }
 }
 
@@ -556,7 +561,7 @@ static struct nd_error *serve(struct supervisor *s) {
                 struct signalfd_siginfo info;
 
                 if (poll(wait, nd_count_of(wait), -1) < 0 && errno != EINTR)
-                        return nd_error_new(ND_INTERNAL, errno, "wait for the fetcher");
+                        return nd_error_new(ND_INTERNAL, errno, "wait for nodens-fetch");
                 if (wait[1].revents && read(SIGNALS_FD, &info, sizeof info) == sizeof info)
                         reap(s);
                 if (wait[0].revents)
@@ -586,15 +591,15 @@ static struct nd_error *watch_workers(int *ret_fd) {
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &mask, nullptr);
         *ret_fd = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
-        return *ret_fd < 0 ? nd_error_new(ND_INTERNAL, errno, "wait for workers") : nullptr;
+        return *ret_fd < 0 ? nd_error_new(ND_INTERNAL, errno, "create a signalfd for workers") : nullptr;
 }
 
-/* Only standard streams, the channel and the signals are left; the directories of the machine are closed. */
+/* Keeps only standard streams, the channel and the signalfd; closes directories of the host. */
 static struct nd_error *keep_descriptors(int channel_fd, int signals) {
         int channel = fcntl(channel_fd, F_DUPFD_CLOEXEC, 64);
 
         if (channel < 0 || dup3(signals, SIGNALS_FD, O_CLOEXEC) < 0 || dup3(channel, CHANNEL_FD, O_CLOEXEC) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "keep the channel");
+                return nd_error_new(ND_INTERNAL, errno, "duplicate the channel's descriptor");
         (void) close_range(SIGNALS_FD + 1, ~0u, 0);
         return nullptr;
 }
@@ -613,7 +618,7 @@ void pull_supervisor_main(int channel_fd, int unpack_fd, int layers_fd, int user
         if (!error)
                 error = keep_descriptors(channel_fd, signals);
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL); /* a change of credentials clears it */
-        if (error) {                             /* the daemon hears of it; the fetcher sees the channel's end */
+        if (error) {                             /* the fetcher sees the channel close */
                 pull_event_error(events, error);
                 _exit(EXIT_FAILURE);
         }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of a layer from its bytes to a tree: tar, decompress, tree, unpack and finalize together, on a real directory. */
+/* Unpacks layers from bytes to a tree: tar, decompress, tree, unpack and finalize together, on a
+ * real directory. */
 #include "pull/unpack/unpack.h"
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@
 #include "pull/archive/decompress.h"
 #include "pull/unpack/finalize.h"
 
-/* ---- a writer of tars, as small as it goes ---- */
+/* ---- a minimal tar writer ---- */
 
 static void add(struct nd_text *tar, char type, const char *path, const char *link, const char *data, mode_t mode) {
         char header[512] = {};
@@ -44,7 +45,7 @@ static void file(struct nd_text *tar, const char *path, const char *data) {
         add(tar, '0', path, "", data, 0644);
 }
 
-/* ---- unpacking in one go ---- */
+/* ---- unpacking in one call ---- */
 
 struct layer {
         char *path;
@@ -78,7 +79,7 @@ static struct nd_error *unpack(const struct nd_text *tar, const char *directory,
         sink = pull_unpack_sink(u);
         reader = pull_tar_new(&sink);
         decompressor = pull_decompressor_new(ND_COMPRESSION_DETECT, 1 << 20, feed, reader);
-        for (size_t at = 0; at < tar->length; at += 100) /* in pieces that fit no block */
+        for (size_t at = 0; at < tar->length; at += 100) /* pieces that are not aligned to blocks */
                 nd_try(pull_decompressor_feed(decompressor, tar->bytes + at, tar->length - at < 100 ? tar->length - at : 100));
         nd_try(pull_decompressor_finish(decompressor));
         nd_try(pull_tar_finish(reader));
@@ -137,7 +138,7 @@ static void nothing_leaves_the_tree([[maybe_unused]] void **state) {
         assert_int_equal(scratch_entries(path, "."), 2);
 }
 
-static void whiteouts_become_what_overlayfs_reads([[maybe_unused]] void **state) {
+static void whiteouts_are_converted_for_overlayfs([[maybe_unused]] void **state) {
         scratch_directory path = scratch_make();
         nd_autotext struct nd_text tar = ND_TEXT(1 << 20);
         LAYER layer = {.fd = -EBADF};
@@ -182,7 +183,7 @@ static int open_lower(void *userdata, size_t index) {
         return fcntl(lower->layers[index]->fd, F_DUPFD_CLOEXEC, 3);
 }
 
-static void a_layer_is_settled_on_those_below([[maybe_unused]] void **state) {
+static void a_layer_is_finalized_on_lower_layers([[maybe_unused]] void **state) {
         scratch_directory path = scratch_make();
         nd_autotext struct nd_text low = ND_TEXT(1 << 20), middle = ND_TEXT(1 << 20), high = ND_TEXT(1 << 20);
         LAYER a = {.fd = -EBADF}, b = {.fd = -EBADF}, c = {.fd = -EBADF};
@@ -208,13 +209,14 @@ static void a_layer_is_settled_on_those_below([[maybe_unused]] void **state) {
         assert_true(S_ISCHR(lookup(&b, "gone").st_mode));
         assert_int_equal(lookup(&c, "kept").st_mode, S_IFDIR | 0710);
         assert_int_equal(lookup(&c, "kept").st_mtime, 1700000000);
-        assert_int_equal(lookup(&c, "gone").st_mode, S_IFDIR | 0755); /* the one below is whited out */
+        /* the lower one is whited out */
+        assert_int_equal(lookup(&c, "gone").st_mode, S_IFDIR | 0755);
         assert_true(S_ISCHR(lookup(&c, "kept/seen").st_mode));
         assert_int_equal(lookup(&c, "kept/unseen").st_mode, 0);
         assert_int_equal(lookup(&c, "gone/thing").st_mode, 0);
 }
 
-static void broken_marks_are_refused([[maybe_unused]] void **state) {
+static void invalid_marks_are_rejected([[maybe_unused]] void **state) {
         scratch_directory path = scratch_make();
         nd_autoclose int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         const struct pull_finalize_lower none = {};
@@ -224,14 +226,14 @@ static void broken_marks_are_refused([[maybe_unused]] void **state) {
         expect_ok(pull_finalize(fd, "d../../etc\0w../../etc/passwd\0", 29, &none));
 }
 
-static void refusals_say_why([[maybe_unused]] void **state) {
+static void errors_name_the_reason([[maybe_unused]] void **state) {
         static const struct {
                 char type;
                 const char *path, *link, *words;
         } cases[] = {
                 {'1', "l", "nothing", "does not contain"},
                 {'1', "l", "/", "hard link"},
-                {'3', "c", "", "disguise"},
+                {'3', "c", "", "would be a whiteout"},
                 {'2', "s", "", "target"},
                 {'0', "d/.wh.", "", "whiteout"},
                 {'0', ".wh.x/y", "", "whiteout"},
@@ -284,11 +286,11 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(entries_become_files),
                 cmocka_unit_test(nothing_leaves_the_tree),
-                cmocka_unit_test(whiteouts_become_what_overlayfs_reads),
+                cmocka_unit_test(whiteouts_are_converted_for_overlayfs),
                 cmocka_unit_test(the_lowest_layer_has_no_whiteouts),
-                cmocka_unit_test(a_layer_is_settled_on_those_below),
-                cmocka_unit_test(broken_marks_are_refused),
-                cmocka_unit_test(refusals_say_why),
+                cmocka_unit_test(a_layer_is_finalized_on_lower_layers),
+                cmocka_unit_test(invalid_marks_are_rejected),
+                cmocka_unit_test(errors_name_the_reason),
                 cmocka_unit_test(gzip_may_have_members_and_a_ceiling_holds),
         };
 

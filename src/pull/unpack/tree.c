@@ -2,11 +2,12 @@
 /* tree.c - see tree.h
  *
  * Theory of operation
- *   Most entries of a layer follow their neighbour, so the last parent is kept open (@cached_fd) under the archive's words for it. For
- *   another parent one openat2(RESOLVE_IN_ROOT) usually finds it. Where that says ENOENT, or where the true path is
- *   wanted, walk() goes component by component: @here is the way so far and holds no symbolic link, @ahead is what is still to
- *   go; a link's target is put in front of it. Each step asks the kernel with RESOLVE_BENEATH|RESOLVE_NO_SYMLINKS, so an error
- *   in this file is a refusal and not an escape. */
+ *   Most entries of a layer follow their neighbour, so the last parent is kept open (@cached_fd)
+ *   under its spelling in the archive. For another parent one openat2(RESOLVE_IN_ROOT) usually
+ *   finds it. On ENOENT, or if the real path is needed, walk() goes component by component: @here
+ *   is the path so far and has no symbolic link, @ahead is the rest; a link's target is prepended
+ *   to it. Each step passes RESOLVE_BENEATH|RESOLVE_NO_SYMLINKS to the kernel, so a mistake in this
+ *   file leads to an error and not to an escape. */
 #include "pull/unpack/tree.h"
 
 #include <fcntl.h>
@@ -78,7 +79,7 @@ void pull_tree_unmark(struct pull_tree *tree, ino_t inode) {
                 free(nd_take_ptr(tree->marks.items[number - 1].path));
 }
 
-/* Drops the last component. */
+/* Removes the last component. */
 static void ascend(struct nd_text *path) {
         char *slash;
 
@@ -122,7 +123,8 @@ struct nd_error *pull_tree_clean_path(const char *path, struct nd_text *ret) {
         return nullptr;
 }
 
-/* Makes the directory that a path implies. after_whiteout: something stood there that hid the layers below, and must go on doing so. */
+/* Creates a directory that a path implies. after_whiteout: it replaces an entry that hid the lower
+ * layers, and must hide them as well. */
 static struct nd_error *imply(struct pull_tree *tree, const char *path, bool after_whiteout) {
         nd_autoclose int fd = -EBADF;
         struct stat st;
@@ -143,7 +145,7 @@ static struct nd_error *imply(struct pull_tree *tree, const char *path, bool aft
         return pull_tree_mark(tree, MARK_IMPLIED, st.st_ino, nd_strdup(path));
 }
 
-/* Puts a link's target in front of what is still to go. */
+/* Prepends a link's target to the rest of the path. */
 static struct nd_error *follow(int link_fd, struct nd_text *here, struct nd_text *ahead) {
         nd_autotext struct nd_text longer = ND_TEXT(2 * PATH_BYTES);
         char target[PATH_BYTES];
@@ -164,7 +166,8 @@ static struct nd_error *follow(int link_fd, struct nd_text *here, struct nd_text
         return nullptr;
 }
 
-/* One component: a directory is entered, a link's target goes in front of the rest, what is missing is made. */
+/* Handles one component: enters a directory, prepends a link's target to the rest, or creates a
+ * missing directory. */
 static struct nd_error *step(struct pull_tree *tree, const char *name, size_t length, bool make, struct nd_text *here,
                              struct nd_text *ahead, unsigned *links) {
         nd_autoclose int fd = -EBADF;
@@ -183,7 +186,7 @@ static struct nd_error *step(struct pull_tree *tree, const char *name, size_t le
         if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(0, 0) && make)
                 return imply(tree, nd_text_get(here), true);
         if (!S_ISLNK(st.st_mode))
-                return nd_error_new(ND_INVALID, ENOTDIR, "the layer uses '%s' as a directory, which it is not",
+                return nd_error_new(ND_INVALID, ENOTDIR, "the layer uses '%s' as a directory, but it is not one",
                                     nd_text_get(here));
         if (++*links > TREE_LINKS)
                 return nd_error_new(ND_INVALID, ELOOP, "the layer has a loop of symbolic links at '%s'", nd_text_get(here));
@@ -191,7 +194,7 @@ static struct nd_error *step(struct pull_tree *tree, const char *name, size_t le
         return follow(fd, here, ahead);
 }
 
-/* Walks the components of a directory's path; @here is its true path in the end. */
+/* Walks the components of a directory's path; at the end @here is its real path. */
 static struct nd_error *walk(struct pull_tree *tree, const char *directory, bool make, struct nd_text *here) {
         nd_autotext struct nd_text ahead = ND_TEXT(2 * PATH_BYTES);
         unsigned links = 0;

@@ -2,13 +2,15 @@
 /* unpack.c - see unpack.h
  *
  * Theory of operation
- *   Entries come in the archive's order through the tar reader's sink. unpack_entry() decides by the table in unpack.h and makes the
- *   thing; a file stays open (@file) while its bytes come, and gets owner, attributes, mode and time in unpack_end(): in that
- *   order, because a write clears capabilities and a chown clears setuid. Directories get their time in pull_unpack_finish(), when nothing
- *   more is made in them.
- *   Nothing is synced here: a layer becomes visible only after one syncfs() over the whole pull, and before that a crash
- *   throws the staging directory away.
- * Invariant  every system call names a place as (directory descriptor, last component) and does not follow the component. */
+ *   Entries arrive in the archive's order through the tar reader's sink. unpack_entry() handles
+ *   them by the table in unpack.h. A file stays open (@file) until its data is complete, and gets
+ *   owner, attributes, mode and time in unpack_end(): in that order, because a write clears
+ *   capabilities and a chown clears setuid. Directories get their times in pull_unpack_finish(),
+ *   when nothing more is created in them.
+ *   Nothing is synced here: a layer becomes visible only after one syncfs() for the whole pull;
+ *   after a crash before that the staging directory is discarded.
+ * Invariant  every system call names a place as (directory descriptor, last component) and does not
+ * follow the component. */
 #include "pull/unpack/unpack.h"
 
 #include <dirent.h>
@@ -26,12 +28,12 @@ enum {
 };
 
 struct directory_time {
-        char *path; /* the archive's words */
+        char *path; /* as spelled in the archive */
         ino_t inode;
         struct timespec mtime;
 };
 
-/* What an entry says about an inode. */
+/* Metadata of an entry's inode. */
 struct metadata {
         uid_t uid;
         gid_t gid;
@@ -42,12 +44,12 @@ struct metadata {
 struct pull_unpack {
         struct pull_tree tree;
         bool lowest;
-        bool default_acl; /* some directory has one: the mode of what is made may not be what was asked for */
-        int file;         /* the file whose bytes come now; -EBADF = they are dropped */
+        bool default_acl; /* a directory has a default ACL, which changes the mode of new files */
+        int file;         /* the file being written; -EBADF = data is dropped */
         struct metadata file_metadata;
         uint64_t file_size;
         char *file_name;
-        const struct pull_tar_xattr *file_xattrs; /* the tar reader's, until end() */
+        const struct pull_tar_xattr *file_xattrs; /* owned by the tar reader, until end() */
         size_t file_xattr_count;
         uint64_t entries;
         uint64_t blocks, inodes;
@@ -60,7 +62,7 @@ struct pull_unpack *pull_unpack_new(int root_fd, bool lowest) {
         pull_tree_init(root_fd, &u->tree);
         u->lowest = lowest;
         u->file = -EBADF;
-        u->blocks = 1; /* the root */
+        u->blocks = 1; /* the root directory */
         u->inodes = 1;
         return u;
 }
@@ -105,7 +107,7 @@ static void close_dir(DIR **dir) {
                 (void) closedir(*dir);
 }
 
-/* Removes what stands at a place, a directory with all that is in it: an archive may replace its own entries. */
+/* Removes an existing entry, a directory recursively: an archive may replace its own entries. */
 static struct nd_error *remove_existing(struct pull_unpack *u, int dir_fd, const char *name, unsigned depth,
                                         struct stat *ret_removed) {
         struct stat st;
@@ -135,7 +137,8 @@ static struct nd_error *remove_existing(struct pull_unpack *u, int dir_fd, const
         return nullptr;
 }
 
-/* Makes room for something new. The tree's cached directory stays valid: it is not what is removed, but may be below it. */
+/* Removes an existing entry to replace it. The cached parent may be below it, so it is looked up
+ * again. */
 static struct nd_error *replace_existing(struct pull_unpack *u, const char *path, int *dir_fd, char *name,
                                          bool *ret_whiteout) {
         struct stat removed;
@@ -148,7 +151,8 @@ static struct nd_error *replace_existing(struct pull_unpack *u, const char *path
 }
 
 static bool xattr_wanted(const struct pull_tar_xattr *xattr) {
-        static const unsigned char version2[] = {0x00, 0x00, 0x02}; /* little endian 0x020000xx without its flag */
+        /* little endian 0x020000xx without its flag */
+        static const unsigned char version2[] = {0x00, 0x00, 0x02};
 
         if (nd_has_prefix(xattr->name, "user."))
                 return !nd_has_prefix(xattr->name, "user.overlay.");
@@ -175,16 +179,16 @@ static void times_of(const struct metadata *m, struct timespec ret[static 2]) {
         ret[0] = ret[1] = m->mtime;
 }
 
-/* A rootless node has only some IDs, and the kernel says EINVAL of the others. */
+/* A rootless node has only some IDs; for others the kernel returns EINVAL. */
 static struct nd_error *owner_refused(const char *name, const struct metadata *m) {
         int number = errno;
 
         return nd_error_new(nd_error_code_of(number), number, "set the owner of '%s' to %u:%u%s", name, m->uid, m->gid,
-                            number == EINVAL ? ", which are not both among this node's user and group IDs (see /etc/subuid)"
+                            number == EINVAL ? ", not both of which are user and group IDs of this node (see /etc/subuid)"
                                              : "");
 }
 
-/* Owner, attributes, mode and perhaps time, through an open descriptor. */
+/* Sets owner, attributes, mode and optionally time through an open descriptor. */
 static struct nd_error *set_metadata(struct pull_unpack *u, int fd, const char *name, const struct metadata *m,
                                      bool mode_is_set, const struct pull_tar_xattr *xattrs, size_t count, bool with_time) {
         struct timespec times[2];
@@ -200,7 +204,7 @@ static struct nd_error *set_metadata(struct pull_unpack *u, int fd, const char *
         return nullptr;
 }
 
-/* The same by name, for what cannot be opened: links and FIFOs. */
+/* The same by name, for entries that cannot be opened: links and FIFOs. */
 static struct nd_error *set_metadata_at(int dir_fd, const char *name, const struct metadata *m, bool with_mode) {
         struct timespec times[2];
 
@@ -299,7 +303,8 @@ static struct nd_error *make_symlink(struct pull_unpack *u, const struct pull_ta
         return set_metadata_at(dir_fd, name, &m, false);
 }
 
-/* The link's own header may differ from the file's; the last one counts, as everywhere in an archive. */
+/* The link's own header may differ from the file's; the last one wins, as everywhere in an
+ * archive. */
 static struct nd_error *set_link_metadata(struct pull_unpack *u, const struct pull_tar_entry *e, int dir_fd, const char *name,
                                           const struct stat *target) {
         struct metadata m = metadata_of(e);
@@ -311,7 +316,7 @@ static struct nd_error *set_link_metadata(struct pull_unpack *u, const struct pu
         fd = nd_sys->openat(dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
         if (fd < 0)
                 return failed("open", name);
-        /* A chown, even to the same owner, would clear the file's capabilities. */
+        /* chown() would clear the file's capabilities, even with the same owner. */
         if (target->st_uid != m.uid || target->st_gid != m.gid)
                 return set_metadata(u, fd, name, &m, false, e->xattrs, e->xattr_count, true);
         nd_try(set_xattrs(u, fd, name, e->xattrs, e->xattr_count));
@@ -329,10 +334,10 @@ static struct nd_error *make_hardlink(struct pull_unpack *u, const struct pull_t
         int dir_fd = -EBADF;
         struct stat st, old;
 
-        nd_try(nd_error_wrap(pull_tree_find(&u->tree, e->link, false, &dir_fd, target, nullptr), "the target of a hard link"));
+        nd_try(nd_error_wrap(pull_tree_find(&u->tree, e->link, false, &dir_fd, target, nullptr), "target of a hard link"));
         target_dir = fcntl(dir_fd, F_DUPFD_CLOEXEC, 3);
         if (target_dir < 0)
-                return failed("keep the directory of", target);
+                return failed("duplicate the directory descriptor of", target);
         if (!*target || fstatat(target_dir, target, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return nd_error_new(ND_INVALID, ENOENT, "the layer has a hard link to '%.200s', which it does not contain",
                                     e->link);
@@ -343,7 +348,8 @@ static struct nd_error *make_hardlink(struct pull_unpack *u, const struct pull_t
         nd_try(pull_tree_find(&u->tree, e->path, true, &dir_fd, name, nullptr));
         if (fstatat(dir_fd, name, &old, AT_SYMLINK_NOFOLLOW) == 0) {
                 if (old.st_ino == st.st_ino)
-                        return set_link_metadata(u, e, dir_fd, name, &st); /* a second link of the same name */
+                        /* another link with the same name */
+                        return set_link_metadata(u, e, dir_fd, name, &st);
                 nd_try(replace_existing(u, e->path, &dir_fd, name, nullptr));
         }
         if (nd_sys->linkat(target_dir, target, dir_fd, name, 0) < 0)
@@ -365,7 +371,8 @@ static struct nd_error *make_fifo(struct pull_unpack *u, const struct pull_tar_e
         return set_metadata_at(dir_fd, name, &m, true);
 }
 
-/* Hides a name of the layers below. path is the place in the archive's words, with the name that is hidden. */
+/* Hides a name of the lower layers. path is the place as spelled in the archive, with the hidden
+ * name. */
 static struct nd_error *write_whiteout(struct pull_unpack *u, const char *path) {
         nd_autofree char *directory = nullptr;
         char name[TREE_NAME];
@@ -374,7 +381,8 @@ static struct nd_error *write_whiteout(struct pull_unpack *u, const char *path) 
 
         nd_try(pull_tree_find(&u->tree, path, true, &dir_fd, name, &directory));
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-                /* The layer's own entry hides the name already, unless it is a directory: that would show through. */
+                /* The layer's own entry hides the name already, unless it is a directory, which
+                 * would be merged. */
                 nd_autoclose int fd = -EBADF;
 
                 if (!S_ISDIR(st.st_mode) || u->lowest)
@@ -393,8 +401,8 @@ static struct nd_error *skip_device(struct pull_unpack *u, const struct pull_tar
         struct stat st;
 
         if (e->kind == TAR_CHARACTER && e->major == 0 && e->minor == 0)
-                return nd_error_new(ND_INVALID, 0, "the layer has a character device 0:0 at '%.200s': a whiteout in disguise",
-                                    e->path);
+                return nd_error_new(ND_INVALID, 0,
+                                    "the layer has a character device 0:0 at '%.200s', which would be a whiteout", e->path);
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
                 char copy[TREE_NAME];
 
@@ -410,7 +418,7 @@ static bool is_aufs_metadata(const char *path) {
         return at && (at == path || at[-1] == '/');
 }
 
-/* A name in the whiteouts' reserved space, with the place that it is about as clean path. */
+/* Handles a reserved whiteout name; clean is the normalized path. */
 static struct nd_error *unpack_whiteout(struct pull_unpack *u, const char *clean, const char *name) {
         nd_autofree char *hidden = nullptr;
         const char *target = name + strlen(".wh.");
@@ -505,7 +513,8 @@ struct pull_tar_sink pull_unpack_sink(struct pull_unpack *u) {
         return (struct pull_tar_sink) {.entry = unpack_entry, .data = unpack_data, .end = unpack_end, .userdata = u};
 }
 
-/* Directories' times, in the end since making something in a directory changes its time. One that was replaced meanwhile is skipped. */
+/* Sets the times of directories at the end, since creating an entry changes the time of its
+ * directory. Skips directories that were replaced meanwhile. */
 static struct nd_error *set_directory_times(struct pull_unpack *u) {
         nd_vector_each (time, &u->times) {
                 nd_autoclose int fd = pull_tree_open(u->tree.root, time->path, O_RDONLY | O_DIRECTORY, true);
@@ -531,8 +540,9 @@ struct nd_error *pull_unpack_finish(struct pull_unpack *u, struct nd_text *ret_m
                 nd_text_append(ret_marks, mark->path, strlen(mark->path) + 1);
         }
         if (ret_marks->overflow)
-                return nd_error_new(ND_EXHAUSTED, 0,
-                                    "the paths of the layer's whiteouts and implied directories are too long in sum");
+                return nd_error_new(
+                        ND_EXHAUSTED, 0,
+                        "the total length of the paths of the layer's whiteouts and implied directories exceeds the limit");
         ret->inodes = u->inodes + u->tree.made;
         ret->size = (u->blocks + u->tree.made) * DISK_BLOCK;
         return nullptr;

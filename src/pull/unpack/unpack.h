@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unpack.h - one layer's archive into one directory that overlayfs can stack
+/* unpack.h - unpacks one layer's archive into a directory for overlayfs
  *
- *      in the archive                          on disk
- *      .wh.NAME                                NAME as character device 0:0; in the lowest layer nothing
- *      .wh..wh..opq                            user.overlay.opaque=y on the directory; in the lowest layer nothing
- *      .wh..wh.*                               nothing: notes that aufs wrote for itself
- *      .wh., .wh.., .wh..., a/.wh.b/c          refused
- *      directory over directory                merged, the newer metadata
- *      anything over anything else             replaced; a directory that replaces a whiteout is opaque
- *      "./", ".", "/"                          nothing: the root's own metadata is not an image's business (as containerd)
- *      hard link                               to a name of the same layer, never to a whiteout
- *      character device 0:0                    refused: it would be a whiteout that the image's author did not declare as one
- *      other devices                           left out, as if the name were whited out: a user namespace cannot make them, and
- *                                              a container gets its devices from the runtime, not from an image
- *      FIFO                                    made
- *      xattr user.overlay.*, trusted.*,        dropped: they would speak to overlayfs or to the host
- *      security.* but capability
- *      xattr security.capability               kept when it is of version 2; the kernel stores it as version 3 of root
- *      other user.*, POSIX ACLs                kept where the filesystem can
- *      owners, modes, times                    as they are; setuid, setgid and sticky too; directories' times last */
+ *      in the archive                     on disk
+ *      .wh.NAME                           NAME as character device 0:0; nothing in the lowest layer
+ *      .wh..wh..opq                       user.overlay.opaque=y on the directory; nothing in the
+ *                                         lowest layer
+ *      .wh..wh.*                          nothing: metadata of aufs
+ *      .wh., .wh.., .wh..., a/.wh.b/c     rejected
+ *      directory over directory           merged, with the newer metadata
+ *      anything over anything else        replaced; a directory that replaces a whiteout is opaque
+ *      "./", ".", "/"                     nothing: an image cannot change the root's metadata (as
+ *                                         in containerd)
+ *      hard link                          to a name of the same layer, never to a whiteout
+ *      character device 0:0               rejected: it would be an undeclared whiteout
+ *      other devices                      omitted, as if the name were whited out: a user namespace
+ *                                         cannot create them, and a container gets its devices
+ *                                         from the runtime, not from an image
+ *      FIFO                               created
+ *      xattr user.overlay.*, trusted.*,   dropped: overlayfs or the host would interpret them
+ *      security.* except capability
+ *      xattr security.capability          kept if version 2; the kernel stores it as version 3 of
+ *                                         root
+ *      other user.*, POSIX ACLs           kept if the filesystem supports them
+ *      owners, modes, times               kept, also setuid, setgid, sticky; directory times last */
 #pragma once
 
 #include "pull/archive/tar.h"
 #include "pull/unpack/tree.h"
 
 enum {
-        UNPACK_ENTRIES = 5000000, /* most entries of one layer */
+        UNPACK_ENTRIES = 5000000, /* limit per layer */
 };
 
 struct pull_unpack_result {
@@ -35,7 +39,7 @@ struct pull_unpack_result {
 
 struct pull_unpack;
 
-/* root_fd is the layer's empty fs directory, borrowed. lowest: no layer lies below. */
+/* root_fd is the layer's empty fs directory, borrowed. lowest: there is no layer below. */
 [[nodiscard]] struct pull_unpack *pull_unpack_new(int root_fd, bool lowest);
 void pull_unpack_free(struct pull_unpack *unpack);
 static inline void pull_unpack_done(struct pull_unpack **unpack) {
@@ -43,9 +47,10 @@ static inline void pull_unpack_done(struct pull_unpack **unpack) {
         *unpack = nullptr;
 }
 
-/* Where a tar reader sends what it finds. */
+/* Returns the sink for a tar reader. */
 struct pull_tar_sink pull_unpack_sink(struct pull_unpack *unpack);
 
-/* After the last entry. The marks say what depends on the layers below: a kind's letter, a path and a null byte for each. */
+/* To be called after the last entry. The marks list what depends on the lower layers: for each a
+ * letter for its kind, a path and a null byte. */
 [[nodiscard]] struct nd_error *pull_unpack_finish(struct pull_unpack *unpack, struct nd_text *ret_marks,
                                                   struct pull_unpack_result *ret);

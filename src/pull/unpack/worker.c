@@ -2,11 +2,12 @@
 /* worker.c - see worker.h
  *
  * Theory of operation
- *   A worker first moves its descriptors to fixed numbers and closes all others, so that no directory of the supervisor is left; then it
- *   locks itself in (jail.h) and works. Data comes on descriptor 0 and goes to 1, the report to 3. A pipe whose other end is gone is
- *   not this worker's error: the report says so, and the supervisor looks for the one that ended first.
- * Invariant  no descriptor that a tree worker holds outlives it: it has no socket to send one over, and cannot fork. So once it was
- *            waited for, nothing can write to its tree. */
+ *   A worker first moves its descriptors to fixed numbers and closes all others, so that it has no
+ *   directory of the supervisor; then it confines itself (jail.h) and works. Data comes on
+ *   descriptor 0 and goes to 1, the report to 3. A pipe whose other end is closed is not this
+ *   worker's error: the report says so, and the supervisor looks for the worker that exited first.
+ * Invariant  no descriptor of a tree worker outlives it: it has no socket to pass one over, and
+ * cannot fork. So after it was waited for, nothing can write to its tree. */
 #include "pull/unpack/worker.h"
 
 #include <fcntl.h>
@@ -26,15 +27,16 @@ enum {
         OUTPUT_FD = 1,
         REPORT_FD = 3,
         ROOT_FD = 4,
-        AVAILABLE_FD = 5, /* or the first tree below */
-        HIGH = 700,       /* above all numbers that are handed out */
+        AVAILABLE_FD = 5, /* or the first lower tree */
+        HIGH = 700,       /* above all fixed numbers */
         INPUT = 256 * 1024,
         PIECE = 128 * 1024,
 };
 
-static int report_fd = REPORT_FD; /* the plan's, until it is at its number */
+static int report_fd = REPORT_FD; /* the plan's, until it is moved to its number */
 
-/* Puts descriptors at their numbers and closes the rest; a negative one leaves its number closed. */
+/* Moves descriptors to their numbers and closes the rest; a negative one leaves its number
+ * closed. */
 static struct nd_error *keep_descriptors_only(const struct pull_worker_plan *plan, int root, const int *more, size_t count) {
         const int wanted[] = {plan->input, plan->output, STDERR_FILENO, plan->report, root};
         int moved[nd_count_of(wanted)];
@@ -42,15 +44,15 @@ static struct nd_error *keep_descriptors_only(const struct pull_worker_plan *pla
         for (size_t i = 0; i < nd_count_of(wanted); i++) {
                 moved[i] = wanted[i] < 0 ? -EBADF : fcntl(wanted[i], F_DUPFD_CLOEXEC, HIGH);
                 if (wanted[i] >= 0 && moved[i] < 0 && wanted[i] != STDERR_FILENO)
-                        return nd_error_new(ND_INTERNAL, errno, "keep a worker's descriptors");
+                        return nd_error_new(ND_INTERNAL, errno, "move a worker's descriptors");
         }
         for (size_t i = 0; i < count; i++)
                 if (more[i] != AVAILABLE_FD + (int) i && dup3(more[i], AVAILABLE_FD + (int) i, O_CLOEXEC) < 0)
-                        return nd_error_new(ND_INTERNAL, errno, "keep a worker's descriptors");
+                        return nd_error_new(ND_INTERNAL, errno, "move a worker's descriptors");
         for (size_t i = 0; i < nd_count_of(wanted); i++) {
                 (void) close((int) i);
                 if (moved[i] >= 0 && dup3(moved[i], (int) i, O_CLOEXEC) < 0)
-                        return nd_error_new(ND_INTERNAL, errno, "keep a worker's descriptors");
+                        return nd_error_new(ND_INTERNAL, errno, "move a worker's descriptors");
         }
         (void) close_range(AVAILABLE_FD + (unsigned) count, ~0u, 0);
         report_fd = REPORT_FD;
@@ -72,7 +74,7 @@ static struct nd_error *write_output(struct pull_worker_report *report, const ch
                         continue;
                 if (n <= 0) {
                         report->quiet = errno == EPIPE;
-                        return nd_error_new(ND_INTERNAL, errno, "hand on a layer's bytes");
+                        return nd_error_new(ND_INTERNAL, errno, "write a layer's data to the next worker");
                 }
                 bytes += n;
                 length -= (size_t) n;
@@ -86,7 +88,7 @@ static struct nd_error *write_decompressed(void *userdata, const char *bytes, si
         return write_output(userdata, bytes, length);
 }
 
-/* Feeds the decompressor from the file, waiting for the counter where the writer is behind. */
+/* Feeds the decompressor from the file; waits for the counter when the writer is behind. */
 static struct nd_error *feed_blob(uint64_t blob_size, struct pull_decompressor *decompressor) {
         static char input[INPUT];
         uint64_t there = 0, done = 0;
@@ -97,15 +99,15 @@ static struct nd_error *feed_blob(uint64_t blob_size, struct pull_decompressor *
 
                 if (there == done) {
                         if (read(AVAILABLE_FD, &more, sizeof more) != sizeof more)
-                                return nd_error_new(ND_INTERNAL, errno, "wait for more of a layer");
+                                return nd_error_new(ND_INTERNAL, errno, "wait for more data of a layer");
                         if (more > blob_size - there)
-                                return nd_error_new(ND_INTERNAL, EFBIG, "more of a layer than there can be");
+                                return nd_error_new(ND_INTERNAL, EFBIG, "more data than the size of the layer");
                         there += more;
                         continue;
                 }
                 n = pread(INPUT_FD, input, there - done < INPUT ? (size_t) (there - done) : INPUT, (off_t) done);
                 if (n <= 0)
-                        return nd_error_new(ND_INTERNAL, n < 0 ? errno : EIO, "read a layer's download");
+                        return nd_error_new(ND_INTERNAL, n < 0 ? errno : EIO, "read the download of a layer");
                 nd_try(pull_decompressor_feed(decompressor, input, (size_t) n));
                 done += (uint64_t) n;
         }
@@ -139,7 +141,7 @@ void pull_worker_decompress(const struct pull_worker_plan *plan) {
 
 /* ---- hash ---- */
 
-/* *ret is 0 at the end. */
+/* *ret is 0 at end of file. */
 static struct nd_error *read_piece(char piece[static PIECE], size_t *ret) {
         ssize_t n;
 
@@ -147,7 +149,7 @@ static struct nd_error *read_piece(char piece[static PIECE], size_t *ret) {
                 n = read(INPUT_FD, piece, PIECE);
         while (n < 0 && errno == EINTR);
         if (n < 0)
-                return nd_error_new(ND_INTERNAL, errno, "read a layer's bytes");
+                return nd_error_new(ND_INTERNAL, errno, "read the data of a layer");
         *ret = (size_t) n;
         return nullptr;
 }
@@ -164,7 +166,7 @@ static struct nd_error *hash_all(uint64_t ceiling, struct pull_worker_report *re
                 if (n == 0)
                         break;
                 if (n > ceiling - report->stream)
-                        return nd_error_new(ND_EXHAUSTED, EFBIG, "the layer unpacks to more than is allowed");
+                        return nd_error_new(ND_EXHAUSTED, EFBIG, "the layer unpacks to more than the limit");
                 nd_digest_hash_add(&hash, piece, n);
                 report->stream += n;
                 nd_try(write_output(report, piece, n));
@@ -272,7 +274,7 @@ static struct nd_error *finalize(size_t lower_count) {
 static struct nd_error *confine_finalize(const struct pull_worker_plan *plan) {
         nd_autofree int *lower = nd_calloc(plan->lower_count + 1, sizeof *lower);
 
-        /* The numbers that they end up at lie below: nothing is overwritten before it was moved. */
+        /* Their final numbers are lower, so no descriptor is overwritten before it was moved. */
         for (size_t i = 0; i < plan->lower_count; i++)
                 nd_try(pull_jail_clone_mount(plan->lower[i], true, &lower[i]));
         return confine_tree(plan, lower, plan->lower_count);

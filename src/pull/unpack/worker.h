@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* worker.h - the processes that make a layer's tree, each with one job and the least that it needs
+/* worker.h - the processes that make a layer's tree, each with one task and minimal privileges
  *
  *      blob file -> decompress -> pipe -> hash -> pipe -> tar -> tree
  *
- * All of them are forked by the supervisor, lock themselves in before they read the first byte, and end with one report. Only the hash
- * worker's digest and count are believed: it moves bytes and parses nothing, so what it has hashed is what the tar worker got. */
+ * The supervisor forks them. They confine themselves before they read the first byte, and end with
+ * one report. Only the hash worker's digest and count are trusted: it moves bytes and parses
+ * nothing, so it has hashed what the tar worker got. */
 #pragma once
 
 #include "oci/digest.h"
@@ -13,14 +14,14 @@
 
 enum {
         WORKER_TEXT = 1024,
-        WORKER_MARKS = 16 * 1024 * 1024, /* bytes of a layer's marks */
+        WORKER_MARKS = 16 * 1024 * 1024, /* limit of a layer's marks */
 };
 
 struct pull_worker_report {
         int32_t code, error_number;
-        uint32_t quiet;  /* the error is another worker's: its pipe was closed */
+        uint32_t quiet;  /* another worker failed: its pipe was closed */
         uint32_t at_end; /* tar: the whole stream was read */
-        uint32_t marks;  /* tar: the layer has to be finalized */
+        uint32_t marks;  /* tar: the layer must be finalized */
         uint32_t reserved;
         uint64_t stream;                     /* hash */
         uint64_t size, inodes;               /* tar */
@@ -28,19 +29,21 @@ struct pull_worker_report {
         char text[WORKER_TEXT];
 };
 
-/* What a worker is to do; descriptors are the supervisor's, and the worker closes all that are not named here. */
+/* A worker's task; the descriptors are the supervisor's, and the worker closes all that are not
+ * named here. */
 struct pull_worker_plan {
         const struct pull_jail_filters *filters;
         int report;
-        int input,
-                output; /* decompress: the blob and a pipe; hash: pipes; tar: a pipe and the marks to write; finalize: the marks */
+        /* decompress: the blob and a pipe; hash: pipes; tar: a pipe and the marks to write;
+         * finalize: the marks */
+        int input, output;
         int available;      /* decompress */
         uint64_t blob_size; /* decompress */
         uint64_t ceiling;   /* decompress, hash */
         enum nd_oci_compression compression;
         const char *tree;   /* tar, finalize: the directory */
         bool lowest;        /* tar */
-        char *const *lower; /* finalize: the trees below, the topmost first */
+        char *const *lower; /* finalize: the lower trees, topmost first */
         size_t lower_count;
 };
 

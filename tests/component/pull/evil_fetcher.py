@@ -106,7 +106,7 @@ class Fetcher:
         code, digest, text = self.unpack(1, archive(a=b"x"), parent="77" * 32)
         assert code == 0, text
         placed, _, text = self.ask(PLACE, 1)
-        assert placed != 0 and "not there" in text, text
+        assert placed != 0 and "does not exist" in text, text
         again = self.ask(PLACE, 1)
         assert again[0] != 0, again
         self.send(FINISH)

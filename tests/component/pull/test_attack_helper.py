@@ -118,7 +118,7 @@ def test_a_decompressor_cannot_choose_a_diff_id(store: puller.Store, registry: f
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("decompress"))
     found = attempts(result)
     assert found["open"] == found["openat"] == "EPERM"
-    assert f"a layer unpacks to sha256:{sha(bytes(1024))}, the image's config says sha256:{sha(HONEST)}" in result.error["message"]
+    assert f"a layer unpacks to sha256:{sha(bytes(1024))}, the image's config has sha256:{sha(HONEST)}" in result.error["message"]
     assert not list(puller.trees(staging).iterdir()) and not result.unpacked
 
 
@@ -180,8 +180,8 @@ TRICKS = {
     "linger": "nodens-unpack",
     "directory": "the unpacker did not make the layer",
     "swap": "the unpacker did not make the layer",
-    "nonsense": "the fetcher sent something odd",
-    "flood": "the end came while a layer was being unpacked",
+    "nonsense": "invalid message from nodens-fetch",
+    "flood": "finish request while a layer was being unpacked",
 }
 
 

@@ -88,7 +88,7 @@ class Trial:
             assert tree(staging) == self.wanted, f"{what}: it says that it is done, and it is not"
         elif last["event"] == "error":
             self.told += 1
-            lost = what.startswith("write ") and last["message"].endswith("the unpacker ended unexpectedly")     # its own words met the fault
+            lost = what.startswith("write ") and last["message"].endswith("nodens-unpack exited unexpectedly")     # its own words met the fault
             assert met and result.code == 1 and (reason in last["message"] or lost), f"{what}: {result.explain()}"
         else:   # the fault hit the event itself, and nodens-cri takes a helper that does not say "done" for failed
             assert what.startswith("write "), f"{what}: {result.explain()}"
