@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* main.c - nodens, what people type */
+/* main.c - nodens, the command-line tool */
 #include <locale.h>
 
 #include "base/log.h"

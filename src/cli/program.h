@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.h - the program's table of commands; each command's options stand beside its code */
+/* program.h - the command table; each command's options are next to its code */
 #pragma once
 
 #include "base/option.h"

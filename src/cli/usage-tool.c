@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage-tool.c - prints man page sections and completions from the option table, while the project is built
+/* usage-tool.c - generates man page sections and completions from the option table at build time
  *
  *      usage-tool bash|zsh|fish > completion
- *      usage-tool scdoc check < page.scd.in > page.scd      the line @USAGE@ becomes SYNOPSIS and OPTIONS */
+ *      usage-tool scdoc check < page.scd.in > page.scd
+ *
+ * The line @USAGE@ of a page becomes SYNOPSIS and OPTIONS. */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +46,6 @@ int main(int argc, char **argv) {
                         shells[i].print(&cli_program, stdout);
                         return EXIT_SUCCESS;
                 }
-        fputs("usage-tool: bash, zsh, fish, or scdoc COMMAND\n", stderr);
+        fputs("usage: usage-tool bash|zsh|fish|scdoc COMMAND\n", stderr);
         return EXIT_FAILURE;
 }

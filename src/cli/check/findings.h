@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* findings.h - what a check found, and what to do about it */
+/* findings.h - findings of a check, with advice */
 #pragma once
 
 #include "base/vector.h"
@@ -7,7 +7,7 @@
 enum cli_finding_level {
         FINDING_OK,
         FINDING_NOTE, /* worth knowing; nothing is wrong */
-        FINDING_WARN, /* works, but less well or not for everybody */
+        FINDING_WARN, /* works, with limitations or not for all users */
         FINDING_FAIL, /* pods with user namespaces will not run */
 };
 
@@ -16,22 +16,23 @@ struct cli_finding {
         const char *group; /* static */
         char *subject;
         char *found;
-        char *advice; /* nullptr when there is nothing to do */
+        char *advice; /* nullptr when nothing has to be done */
 };
 
 struct cli_findings {
         nd_vector(struct cli_finding) list;
-        const char *group; /* the group of what is added next */
+        const char *group; /* the group of the findings that follow */
 };
 
 void cli_findings_done(struct cli_findings *findings);
 
-/* Takes over found and advice, which are made by nd_format(). */
+/* Takes over found and advice, which nd_format() has allocated. */
 void cli_findings_add(struct cli_findings *findings, enum cli_finding_level level, const char *subject, char *found,
                       char *advice);
 
 const char *cli_finding_level_name(enum cli_finding_level level);
 enum cli_finding_level cli_findings_worst(const struct cli_findings *findings);
 
-/* Prints all of them, as a table for people or as JSON, and returns the exit code: 0 usable, 1 degraded, 2 unusable. */
+/* Prints all of them as a table or as JSON and returns the exit status: 0 usable, 1 degraded, 2
+ * unusable. */
 int cli_findings_report(const struct cli_findings *findings, bool json);

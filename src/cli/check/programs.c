@@ -55,15 +55,15 @@ struct broken_version {
 
 struct program {
         const char *name;
-        const char *argument; /* that prints the version; nullptr = none is asked for */
+        const char *argument; /* prints the version; nullptr = not asked */
         enum cli_finding_level when_missing;
         const char *package;
         const char *purpose;
-        const struct broken_version *broken; /* ends with why == nullptr */
+        const struct broken_version *broken; /* terminated by why == nullptr */
 };
 
 static const struct broken_version crun_broken[] = {
-        {{}, {{1, 21}}, "older than what nodens is tested with; idmapped mounts of volumes are incomplete"},
+        {{}, {{1, 21}}, "older than the versions tested with nodens; idmapped mounts of volumes are incomplete"},
         {{{1, 22}}, {{1, 23}}, "idmapped mounts are broken in 1.22"},
         {{{1, 23}}, {{1, 24}}, "mounts inside a user namespace are broken in 1.23"},
         {},
@@ -78,23 +78,23 @@ static const struct broken_version no_broken[] = {{}};
 
 static const struct program programs[] = {
         {"crun", "--version", FINDING_FAIL, "crun", "runs the containers", crun_broken},
-        {"catatonit", "--version", FINDING_WARN, "catatonit", "is pid 1 where a pod shares one pid namespace", no_broken},
-        {"conmon", "--version", FINDING_OK, "conmon", "not used by nodens; other runtimes may", conmon_broken},
+        {"catatonit", "--version", FINDING_WARN, "catatonit", "is PID 1 of pods with a shared PID namespace", no_broken},
+        {"conmon", "--version", FINDING_OK, "conmon", "not used by nodens; for other runtimes", conmon_broken},
 };
 
 static const struct program programs_of_rootless[] = {
-        {"pasta", "--version", FINDING_WARN, "passt", "gives a rootless node its network", no_broken},
-        {"slirp4netns", "--version", FINDING_NOTE, "slirp4netns", "is the other way to a rootless network", no_broken},
+        {"pasta", "--version", FINDING_WARN, "passt", "connects a rootless node to the network", no_broken},
+        {"slirp4netns", "--version", FINDING_NOTE, "slirp4netns", "alternative network for a rootless node", no_broken},
 };
 
-/* Where administrators' programs are, too: a user's PATH seldom has sbin. */
+/* Also searches the administrators' directories: a user's PATH often has no sbin. */
 static char *find_program(const char *name) {
         nd_autofree char *directories = nd_format("%s:/usr/sbin:/usr/bin:/usr/local/bin", getenv("PATH") ?: "");
 
         return nd_program_find(directories, name);
 }
 
-/* What a program prints about itself, the first line; an error when it cannot be run. */
+/* Returns the first line of a program's version output; an error when it cannot be run. */
 static struct nd_error *ask(const char *path, const char *argument, char **ret) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         const char *said;
@@ -144,14 +144,12 @@ static void check_program(struct cli_findings *findings, const struct program *p
                                  nd_format("upgrade %s to %u.%u.%u or later", program->package, broken->fixed.parts[0],
                                            broken->fixed.parts[1], broken->fixed.parts[2]));
         else
-                /* pasta 2025 loses what it prints about itself when its output is no terminal. */
+                /* pasta 2025 loses its version output when standard output is not a terminal. */
                 cli_findings_add(findings, FINDING_OK, program->name,
-                                 said[0] ? nd_format("%s (%s)", said, path)
-                                         : nd_format("%s, which does not tell its version", path),
-                                 nullptr);
+                                 said[0] ? nd_format("%s (%s)", said, path) : nd_format("%s, unknown version", path), nullptr);
 }
 
-/* Versions do not tell: distributions mend without a new one. */
+/* Tries it, since versions do not show it: distributions fix bugs without a new version. */
 static void check_dev_link(struct cli_findings *findings) {
         nd_autofree char *path = find_program("crun");
         nd_autoerror struct nd_error *error = path && geteuid() == 0 ? nd_probe_engine_dev(path, false, nullptr) : nullptr;
@@ -159,19 +157,19 @@ static void check_dev_link(struct cli_findings *findings) {
         if (!path)
                 return;
         if (geteuid() != 0)
-                cli_findings_add(findings, FINDING_NOTE, "crun and links", nd_strdup("not tried: it takes root"),
+                cli_findings_add(findings, FINDING_NOTE, "crun and links", nd_strdup("not checked: needs root"),
                                  nd_strdup("run nodens check as root"));
         else if (nd_error_code(error) == ND_PRECONDITION)
-                cli_findings_add(/* a note: nodens-cri does not depend on the engine here */
+                cli_findings_add(/* a note: nodens-cri rejects such images itself */
                                  findings, FINDING_NOTE, "crun and links", nd_strdup(nd_error_text(error)),
                                  nd_strdup(
-                                         "upgrade crun to 1.28 or later; nodens-cri itself refuses such images, other runtimes may not"));
+                                         "upgrade crun to 1.28 or later; nodens-cri rejects such images itself, other runtimes may not"));
         else if (error)
-                cli_findings_add(findings, FINDING_NOTE, "crun and links", nd_format("not tried: %s", nd_error_text(error)),
+                cli_findings_add(findings, FINDING_NOTE, "crun and links", nd_format("not checked: %s", nd_error_text(error)),
                                  nullptr);
         else
                 cli_findings_add(findings, FINDING_OK, "crun and links",
-                                 nd_strdup("a link at /dev of an image does not lead out"), nullptr);
+                                 nd_strdup("does not follow a link at /dev of an image"), nullptr);
 }
 
 static const char *const cni_directories[] = {"/opt/cni/bin", "/usr/lib/cni", nullptr};
@@ -186,7 +184,7 @@ static const char *cni_plugin_directory(const char *plugin) {
         return nullptr;
 }
 
-/* Asks a plugin for its version; without CNI_COMMAND it prints one on standard error. */
+/* Runs a plugin without CNI_COMMAND: it prints its version on standard error. */
 static char *cni_version(const char *directory, const char *plugin) {
         nd_autofree char *path = nd_format("%s/%s", directory, plugin), *said = nullptr;
         nd_autoerror struct nd_error *error = ask(path, nullptr, &said);
@@ -208,12 +206,13 @@ static void check_cni(struct cli_findings *findings) {
                         nd_text_addf(&missing, "%s%s", missing.length > 0 ? ", " : "", plugins[i]);
         }
         if (!directory)
-                cli_findings_add(findings, FINDING_WARN, "CNI plugins", nd_strdup("none in /opt/cni/bin or /usr/lib/cni"),
-                                 nd_strdup("apt install containernetworking-plugins, or let your CNI's DaemonSet bring them"));
+                cli_findings_add(
+                        findings, FINDING_WARN, "CNI plugins", nd_strdup("none in /opt/cni/bin or /usr/lib/cni"),
+                        nd_strdup("apt install containernetworking-plugins, or use a CNI whose DaemonSet installs them"));
         else if (missing.length > 0)
                 cli_findings_add(findings, FINDING_NOTE, "CNI plugins",
-                                 nd_format("%s has plugins, but not %s", directory, nd_text_get(&missing)),
-                                 nd_strdup("apt install containernetworking-plugins, unless your CNI brings its own"));
+                                 nd_format("%s lacks plugins: %s", directory, nd_text_get(&missing)),
+                                 nd_strdup("apt install containernetworking-plugins, unless your CNI installs its own"));
         else
                 cli_findings_add(findings, FINDING_OK, "CNI plugins", cni_version(directory, "bridge"), nullptr);
 }
@@ -227,7 +226,7 @@ void cli_programs_check(struct cli_findings *findings) {
         check_cni(findings);
 }
 
-/* newuidmap and newgidmap do their work only with the setuid bit or a file capability. */
+/* newuidmap and newgidmap work only with the setuid bit or a file capability. */
 static void check_map_program(struct cli_findings *findings, const char *name) {
         nd_autofree char *path = find_program(name);
         struct stat st;
@@ -236,7 +235,7 @@ static void check_map_program(struct cli_findings *findings, const char *name) {
                 cli_findings_add(findings, FINDING_FAIL, name, nd_strdup("not installed"), nd_strdup("apt install uidmap"));
         else if (stat(path, &st) == 0 &&
                  ((st.st_uid == 0 && st.st_mode & S_ISUID) || getxattr(path, "security.capability", nullptr, 0) > 0))
-                cli_findings_add(findings, FINDING_OK, name, nd_format("%s, with the right to write ID maps", path), nullptr);
+                cli_findings_add(findings, FINDING_OK, name, nd_format("%s, privileged to write ID maps", path), nullptr);
         else
                 cli_findings_add(findings, FINDING_FAIL, name,
                                  nd_format("%s has neither the setuid bit nor a capability", path),

@@ -19,13 +19,14 @@
 
 enum {
         PODS_ADVISED = 15,
-        FIRST_ADVISED = 524288, /* above what adduser gives out */
+        FIRST_ADVISED = 524288, /* above the ranges that adduser assigns */
         FILES_LEAST = 65536,
         NAMESPACES_LEAST = 1024,
         SUBID_BYTES = 1024 * 1024,
 };
 
-/* Whom the node would belong to: whoever called sudo, or we. Root itself is nobody's rootless user. */
+/* Determines the owner of the node: the user who called sudo, or ours. Root itself cannot run a
+ * rootless node. */
 static struct nd_error *whom(uid_t *ret_uid, char **ret_name) {
         const char *sudo = getenv("SUDO_UID");
         struct passwd entry, *found = nullptr;
@@ -35,15 +36,15 @@ static struct nd_error *whom(uid_t *ret_uid, char **ret_name) {
         if (uid == 0 && sudo && nd_text_parse_u32(sudo, &uid) < 0)
                 uid = 0;
         if (uid == 0)
-                return nd_error_new(ND_PRECONDITION, 0, "root asks; nothing is rootless about root");
+                return nd_error_new(ND_PRECONDITION, 0, "root cannot run a rootless node");
         if (getpwuid_r(uid, &entry, buffer, sizeof buffer, &found) != 0 || !found)
-                return nd_error_new(ND_NOT_FOUND, 0, "no user has the ID %u", uid);
+                return nd_error_new(ND_NOT_FOUND, 0, "no user with ID %u", uid);
         *ret_uid = uid;
         *ret_name = nd_strdup(entry.pw_name);
         return nullptr;
 }
 
-/* Blocks for nested pods: whole, aligned, within one extent, and above the first block. */
+/* Counts blocks for nested pods: whole, aligned, within one extent, and above the first block. */
 static uint64_t nested_blocks(const struct nd_userns_extents *extents) {
         uint64_t blocks = 0;
 
@@ -57,7 +58,7 @@ static uint64_t nested_blocks(const struct nd_userns_extents *extents) {
         return blocks;
 }
 
-/* The first ID behind all that a file like /etc/subuid gives out: lines NAME:FIRST:COUNT. */
+/* Returns the first ID after all ranges in a file like /etc/subuid: lines NAME:FIRST:COUNT. */
 static uint64_t end_of_subids(const char *path) {
         nd_autofree char *text = nullptr;
         nd_autoerror struct nd_error *error = nd_file_read_kernel(path, SUBID_BYTES, &text);
@@ -74,14 +75,14 @@ static uint64_t end_of_subids(const char *path) {
         return end;
 }
 
-/* A command that gives a user IDs which nobody else has. */
+/* Returns a command that assigns IDs that no other user has. */
 static char *subid_advice(const char *name) {
         uint64_t uids = end_of_subids("/etc/subuid"), gids = end_of_subids("/etc/subgid"), first = uids > gids ? uids : gids,
                  count = (PODS_ADVISED + 1) * (uint64_t) ND_IDS_UNIT;
 
         first = first > FIRST_ADVISED ? (first + ND_IDS_UNIT - 1) / ND_IDS_UNIT * ND_IDS_UNIT : FIRST_ADVISED;
         if (first + count >= UINT32_MAX)
-                return nd_format("as root, give %s %llu IDs that are free in /etc/subuid and /etc/subgid", name,
+                return nd_format("as root, assign %s %llu unused IDs in /etc/subuid and /etc/subgid", name,
                                  (unsigned long long) count);
         return nd_format("as root: usermod --add-subuids %llu-%llu --add-subgids %llu-%llu %s", (unsigned long long) first,
                          (unsigned long long) (first + count - 1), (unsigned long long) first,
@@ -110,7 +111,7 @@ static void check_subids(struct cli_findings *findings, uid_t uid, const char *n
                 cli_findings_add(
                         findings, FINDING_WARN, "subordinate IDs",
                         nd_format(
-                                "a node of %s would have IDs, but no whole block of %d for a pod with its own user namespace",
+                                "enough IDs for a node of %s, but no whole block of %d for a pod with its own user namespace",
                                 name, ND_IDS_UNIT),
                         subid_advice(name));
         else
@@ -130,21 +131,22 @@ static bool knob_is(const char *path, const char *value) {
         return nd_streq(found, value);
 }
 
-/* Ubuntu's switch (Debian's kernels do not have it): who has no profile gets namespaces without any capability in them. That we are
- * denied says nothing then, since nodens-rootless has a profile of its own. Written from Ubuntu's documents and tried with a made-up
- * switch only. */
+/* Ubuntu's sysctl (Debian's kernels do not have it): programs without a profile get user namespaces
+ * without capabilities. Our own denial says nothing then, since nodens-rootless has a profile of
+ * its own. Written from Ubuntu's documentation and tested only with a simulated sysctl. */
 static bool check_apparmor(struct cli_findings *findings) {
         if (!knob_is("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1"))
                 return false;
         if (access(PROFILE, R_OK) == 0)
-                cli_findings_add(findings, FINDING_NOTE, "unprivileged user namespaces",
-                                 nd_strdup("AppArmor withholds them, but " PROFILE
-                                           " lets nodens-rootless make them (as Ubuntu documents it; not tried there)"),
-                                 nd_strdup("should it be refused all the same, as root: apparmor_parser --replace " PROFILE));
+                cli_findings_add(
+                        findings, FINDING_NOTE, "unprivileged user namespaces",
+                        nd_strdup("AppArmor restricts them, but " PROFILE
+                                  " allows them to nodens-rootless (according to Ubuntu's documentation; not tested there)"),
+                        nd_strdup("if it is denied nevertheless, as root: apparmor_parser --replace " PROFILE));
         else
                 cli_findings_add(
                         findings, FINDING_FAIL, "unprivileged user namespaces",
-                        nd_strdup("AppArmor withholds them from programs without a profile, and " PROFILE " is not there"),
+                        nd_strdup("AppArmor denies them to programs without a profile, and " PROFILE " does not exist"),
                         nd_strdup("as root: apt install nodens-rootless && apparmor_parser --replace " PROFILE));
         return true;
 }
@@ -156,7 +158,7 @@ static void check_unprivileged(struct cli_findings *findings, uid_t uid) {
                         ? "as root: echo kernel.unprivileged_userns_clone=1 >/etc/sysctl.d/60-nodens.conf && sysctl --system"
                 : knob_is("/proc/sys/user/max_user_namespaces", "0")
                         ? "as root: echo user.max_user_namespaces=15000 >/etc/sysctl.d/60-nodens.conf && sysctl --system"
-                        : "ask the administrator which policy withholds user namespaces (sysctl, AppArmor, seccomp of a container)";
+                        : "ask the administrator which policy denies user namespaces (sysctl, AppArmor, seccomp of a container)";
 
         if (check_apparmor(findings))
                 return;
@@ -164,12 +166,12 @@ static void check_unprivileged(struct cli_findings *findings, uid_t uid) {
                 cli_findings_add(findings, FINDING_FAIL, "unprivileged user namespaces", nd_strdup(nd_error_text(error)),
                                  nd_strdup(advice));
         else
-                cli_findings_add(findings, FINDING_OK, "unprivileged user namespaces", nd_strdup("made one"), nullptr);
+                cli_findings_add(findings, FINDING_OK, "unprivileged user namespaces", nd_strdup("created one"), nullptr);
 }
 
 static void check_tun(struct cli_findings *findings) {
         if (access("/dev/net/tun", R_OK | W_OK) == 0)
-                cli_findings_add(findings, FINDING_OK, "/dev/net/tun", nd_strdup("may be opened"), nullptr);
+                cli_findings_add(findings, FINDING_OK, "/dev/net/tun", nd_strdup("can be opened"), nullptr);
         else
                 cli_findings_add(findings, FINDING_FAIL, "/dev/net/tun", nd_format("cannot be opened: %s", strerror(errno)),
                                  nd_strdup("as root: modprobe tun; chmod 0666 /dev/net/tun (udev does this on Debian)"));
@@ -184,7 +186,7 @@ static void check_delegation(struct cli_findings *findings, const char *name, ui
 
         if (error) {
                 cli_findings_add(
-                        findings, FINDING_WARN, "user manager", nd_format("none runs for %s", name),
+                        findings, FINDING_WARN, "user manager", nd_format("not running for %s", name),
                         nd_format("as root: loginctl enable-linger %s; without systemd: nodens-rootless up --foreground",
                                   name));
                 return;
@@ -194,7 +196,7 @@ static void check_delegation(struct cli_findings *findings, const char *name, ui
                    nd_cgroup_has(controllers, "pids");
         cli_findings_add(
                 findings, complete ? FINDING_OK : FINDING_WARN, "cgroup delegation",
-                nd_format("the user manager has '%s'", controllers),
+                nd_format("controllers of the user manager: '%s'", controllers),
                 complete
                         ? nullptr
                         : nd_strdup(
@@ -202,7 +204,7 @@ static void check_delegation(struct cli_findings *findings, const char *name, ui
                                   ">/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again"));
 }
 
-/* Without it the user manager, and the node with it, ends at the last log-out. */
+/* Without lingering the user manager, and the node with it, ends when the user logs out. */
 static void check_linger(struct cli_findings *findings, const char *name) {
         nd_autofree char *path = nd_format("/var/lib/systemd/linger/%s", name);
 
@@ -215,7 +217,7 @@ static void check_linger(struct cli_findings *findings, const char *name) {
                                  nd_format("as root: loginctl enable-linger %s", name));
 }
 
-/* What a node may open in all: the hard limit cannot be raised in it. */
+/* The limit of open files: a node cannot raise the hard limit. */
 static void check_files(struct cli_findings *findings, const char *name) {
         struct rlimit limit;
 
@@ -223,7 +225,7 @@ static void check_files(struct cli_findings *findings, const char *name) {
                 return;
         cli_findings_add(
                 findings, limit.rlim_max < FILES_LEAST ? FINDING_WARN : FINDING_OK, "open files",
-                nd_format("each process may have %llu", (unsigned long long) limit.rlim_max),
+                nd_format("limit of %llu per process", (unsigned long long) limit.rlim_max),
                 limit.rlim_max < FILES_LEAST
                         ? nd_format(
                                   "as root: echo '%s hard nofile 1048576' >/etc/security/limits.d/nodens.conf; then log in again",
@@ -231,7 +233,7 @@ static void check_files(struct cli_findings *findings, const char *name) {
                         : nullptr);
 }
 
-/* Overlays, sockets and other people's IDs do not work on a network filesystem. */
+/* Overlays, sockets and subordinate IDs do not work on a network filesystem. */
 static void check_home(struct cli_findings *findings) {
         static const char *const remote[] = {"nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "lustre", "afs", "fuse.sshfs"};
         const char *home = getenv("HOME");
@@ -255,7 +257,7 @@ static void check_namespaces(struct cli_findings *findings) {
         text[strcspn(text, "\n")] = '\0';
         if (nd_text_parse_u32(text, &most) == 0 && most > 0 && most < NAMESPACES_LEAST)
                 cli_findings_add(
-                        findings, FINDING_WARN, "number of user namespaces", nd_format("a user may have %u", most),
+                        findings, FINDING_WARN, "number of user namespaces", nd_format("limit of %u per user", most),
                         nd_strdup(
                                 "as root: echo user.max_user_namespaces=15000 >/etc/sysctl.d/60-nodens.conf && sysctl --system"));
 }
@@ -268,7 +270,7 @@ void cli_rootless_check(struct cli_findings *findings) {
         error = whom(&uid, &name);
         if (error) {
                 cli_findings_add(findings, FINDING_NOTE, "user", nd_strdup(nd_error_text(error)),
-                                 nd_strdup("run nodens check --rootless as the user who shall run the node"));
+                                 nd_strdup("run nodens check --rootless as the user of the node"));
                 uid = 65534;
         } else {
                 check_subids(findings, uid, name);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rootless.h - what an ordinary user needs to run a whole node; the part of `nodens check` behind --rootless */
+/* rootless.h - `nodens check --rootless`: checks the requirements of a node of an ordinary user */
 #pragma once
 
 #include "cli/check/findings.h"

@@ -47,10 +47,10 @@ static bool check_file(struct cli_findings *findings, const char *path, struct n
         if (absent || !cli_subids_find_overlap(text, range, &overlap))
                 return false;
         cli_findings_add(findings, used ? FINDING_WARN : FINDING_NOTE, "pod IDs and users",
-                         nd_format("%s's IDs %llu to %llu in %s overlap those of pods: %s can act as a pod's user",
+                         nd_format("IDs of user %s (%llu to %llu in %s) overlap those of pods: %s can act as a pod's user",
                                    overlap.user, (unsigned long long) overlap.first, (unsigned long long) overlap.last, path,
                                    overlap.user),
-                         nd_strdup("give the user kubelet a range that no other user has, such as "
+                         nd_strdup("assign user kubelet a range that no other user has, such as "
                                    "kubelet:655360000:7208960 in /etc/subuid and /etc/subgid; drain the node first"));
         return true;
 }

@@ -26,7 +26,7 @@ static void ranges_that_only_touch_do_not_overlap([[maybe_unused]] void **state)
         assert_true(cli_subids_find_overlap("a:1:4294967295\n", some, &found));
 }
 
-static void the_nodes_own_users_and_broken_lines_do_not_count([[maybe_unused]] void **state) {
+static void node_users_and_invalid_lines_are_skipped([[maybe_unused]] void **state) {
         struct cli_subids_overlap found = {};
 
         assert_false(cli_subids_find_overlap("", everything, &found));
@@ -42,7 +42,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_first_user_of_debian_overlaps_the_default_range),
                 cmocka_unit_test(ranges_that_only_touch_do_not_overlap),
-                cmocka_unit_test(the_nodes_own_users_and_broken_lines_do_not_count),
+                cmocka_unit_test(node_users_and_invalid_lines_are_skipped),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -20,13 +20,13 @@ const struct nd_option cli_check_options[] = {
         {.name = "json", .offset = offsetof(struct cli_check_settings, json), .help = "print JSON"},
         {.name = "rootless",
          .offset = offsetof(struct cli_check_settings, rootless),
-         .help = "check what an ordinary user needs for nodens-rootless"},
+         .help = "check the requirements of nodens-rootless for an ordinary user"},
         {.name = "dir",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct cli_check_settings, directory),
          .argument = "PATH",
          .values = ND_VALUES_DIRECTORY,
-         .help = "probe only whether this directory can be used in a pod with a user namespace"},
+         .help = "only check whether this directory can be a volume of a pod with a user namespace"},
         {.name = "kubelet-config",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct cli_check_settings, kubelet_config),
@@ -36,14 +36,14 @@ const struct nd_option cli_check_options[] = {
         {},
 };
 
-/* The finding of a probe: ok with a text, or its error with an advice. */
+/* Adds the result of a probe: ok with a text, or its error with advice. */
 static void add_probe(struct cli_findings *findings, enum cli_finding_level when_bad, const char *subject,
                       struct nd_error *error, char *good, const char *advice) {
         nd_autofree char *text = good;
         nd_autoerror struct nd_error *taken = error;
 
         if (nd_error_code(taken) == ND_DENIED && geteuid() != 0)
-                cli_findings_add(findings, FINDING_NOTE, subject, nd_format("not tried: %s", nd_error_text(taken)),
+                cli_findings_add(findings, FINDING_NOTE, subject, nd_format("not checked: %s", nd_error_text(taken)),
                                  nd_strdup("run nodens check as root"));
         else if (taken)
                 cli_findings_add(findings, when_bad, subject, nd_strdup(nd_error_text(taken)), nd_strdup(advice));
@@ -57,13 +57,13 @@ static void check_kernel(struct cli_findings *findings) {
         struct cli_version version;
 
         if (uname(&name) < 0 || !cli_version_find(name.release, &version)) {
-                cli_findings_add(findings, FINDING_NOTE, "kernel", nd_strdup("has no version that can be read"), nullptr);
+                cli_findings_add(findings, FINDING_NOTE, "kernel", nd_strdup("unknown version"), nullptr);
                 return;
         }
         if (cli_version_compare(&version, &tested) < 0)
                 cli_findings_add(
-                        findings, FINDING_WARN, "kernel", nd_format("%s; nodens is tested with 6.12 and later", name.release),
-                        nd_strdup("the probes below tell what works; upgrade to a distribution with 6.12 (Debian 13)"));
+                        findings, FINDING_WARN, "kernel", nd_format("%s; tested with 6.12 and later", name.release),
+                        nd_strdup("see the probes below for what works; upgrade to a distribution with 6.12 (Debian 13)"));
         else
                 cli_findings_add(findings, FINDING_OK, "kernel", nd_strdup(name.release), nullptr);
         add_probe(findings, FINDING_FAIL, "user namespaces", nd_probe_userns(),
@@ -81,7 +81,8 @@ static struct nd_error *read_number(const char *path, uint64_t *ret) {
         return nullptr;
 }
 
-/* Limits that pods use up: one of each namespace per pod, inotify instances for the kubelet and whatever runs. */
+/* Limits that pods use up: one namespace of each kind per pod, inotify instances for the kubelet
+ * and workloads. */
 static void check_limits(struct cli_findings *findings, uint32_t max_pods) {
         const struct {
                 const char *sysctl;
@@ -114,14 +115,14 @@ static void check_limits(struct cli_findings *findings, uint32_t max_pods) {
         }
 }
 
-/* The directory itself, or where it will be made: its nearest parent that exists. */
+/* Returns the directory itself or, if it does not exist, its nearest existing parent. */
 static char *existing(const char *path) {
         char *copy = nd_strdup(path), *slash;
 
         while (access(copy, F_OK) < 0 && (slash = strrchr(copy, '/')) && slash != copy)
                 *slash = '\0';
         if (access(copy, F_OK) < 0) {
-                free(copy); /* it may be empty: there is no room for more in it */
+                free(copy); /* it may be empty, without room for "/" */
                 return nd_strdup("/");
         }
         return copy;
@@ -135,11 +136,11 @@ static void check_directory(struct cli_findings *findings, const char *path, boo
                                           : nd_format("%s (as %s; it is not there yet)", filesystem, directory);
 
         add_probe(findings, FINDING_FAIL, subject, nd_probe_idmap(directory), nd_format("idmapped mounts work on %s", where),
-                  "move it to a filesystem with idmapped mounts: ext4, xfs, btrfs, tmpfs, or another one on a newer kernel");
+                  "use a filesystem with idmapped mounts: ext4, xfs, btrfs, tmpfs, or others on newer kernels");
         if (layers)
                 add_probe(findings, FINDING_FAIL, layer_subject, nd_probe_overlay(directory),
                           nd_format("overlay on an idmapped layer works on %s", where),
-                          "load the overlay module (modprobe overlay); the layers must not lie on an overlay themselves");
+                          "load the overlay module (modprobe overlay); the layers must not be on an overlay themselves");
 }
 
 static void check_filesystems(struct cli_findings *findings) {
@@ -160,8 +161,8 @@ static void check_cgroup(struct cli_findings *findings) {
                 cli_findings_add(findings, FINDING_FAIL, "cgroups",
                                  error ? nd_strdup(nd_error_text(error))
                                  : cgroup.layout == ND_CGROUP_LEGACY
-                                         ? nd_strdup("the old hierarchy (v1 or hybrid) is at /sys/fs/cgroup")
-                                         : nd_strdup("nothing is mounted at /sys/fs/cgroup"),
+                                         ? nd_strdup("cgroup v1 or hybrid hierarchy at /sys/fs/cgroup")
+                                         : nd_strdup("no cgroup filesystem at /sys/fs/cgroup"),
                                  nd_strdup("boot with systemd.unified_cgroup_hierarchy=1"));
                 return;
         }
@@ -182,7 +183,7 @@ static void check_cgroup(struct cli_findings *findings) {
                                  nd_format("v2 with '%s'; missing:%s", cgroup.controllers, nd_text_get(&missing)),
                                  level == FINDING_FAIL
                                          ? nd_strdup("enable them in the kernel, and keep the v1 hierarchy from claiming them")
-                                         : nd_strdup("pods run, without limits of these kinds"));
+                                         : nd_strdup("pods run without these limits"));
 }
 
 static void check_ids(struct cli_findings *findings, const struct cli_kubelet_config *config) {
@@ -197,7 +198,7 @@ static void check_ids(struct cli_findings *findings, const struct cli_kubelet_co
         if (error) {
                 cli_findings_add(
                         findings, FINDING_FAIL, "pod IDs", nd_strdup(nd_error_text(error)),
-                        nd_format("give user kubelet one range in /etc/subuid and the same in /etc/subgid: kubelet:%u:%llu",
+                        nd_format("assign user kubelet one range in /etc/subuid and the same in /etc/subgid: kubelet:%u:%llu",
                                   config->ids_per_pod, (unsigned long long) config->ids_per_pod * config->max_pods));
                 return;
         }
@@ -208,7 +209,7 @@ static void check_ids(struct cli_findings *findings, const struct cli_kubelet_co
                                    source == ND_RANGE_SUBIDS ? "subordinate IDs of user kubelet" : "the default range"),
                          nullptr);
         if (source == ND_RANGE_NO_GETSUBIDS)
-                cli_findings_add(findings, FINDING_WARN, "getsubids", nd_strdup("user kubelet exists, but not this program"),
+                cli_findings_add(findings, FINDING_WARN, "getsubids", nd_strdup("not installed, but user kubelet exists"),
                                  nd_strdup("apt install uidmap: the stock kubelet does not start without it"));
         cli_subids_check(findings, range);
 }

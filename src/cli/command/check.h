@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* check.h - `nodens check`, a doctor for a node */
+/* check.h - `nodens check`: checks whether a node supports pods with user namespaces */
 #pragma once
 
 #include "base/option.h"

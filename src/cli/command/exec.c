@@ -13,24 +13,24 @@
 #include "net/protobuf.h"
 
 enum {
-        EXIT_OWN = 125, /* we have failed, and not the command: its own code would be taken for it */
+        EXIT_OWN = 125, /* our own failure, distinct from the command's exit status */
 };
 
 const struct nd_option cli_exec_options[] = {
         {.name = "stdin",
          .letter = 'i',
          .offset = offsetof(struct cli_exec_settings, input),
-         .help = "give the command the standard input"},
+         .help = "pass standard input to the command"},
         {.name = "tty",
          .letter = 't',
          .offset = offsetof(struct cli_exec_settings, terminal),
-         .help = "give the command a terminal"},
+         .help = "allocate a terminal for the command"},
         {.name = "container",
          .letter = 'c',
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct cli_exec_settings, container),
          .argument = "NAME",
-         .help = "which of the pod's containers"},
+         .help = "container of the pod"},
         CLIENT_SOCKET_OPTION(cli_exec_settings),
         {},
 };
@@ -43,13 +43,14 @@ static struct nd_error *require_running(const struct cli_target *target) {
         if (strcmp(container->state, "running") == 0)
                 return nullptr;
         if (strcmp(container->state, "exited") != 0)
-                return nd_error_new(ND_PRECONDITION, 0, "container %s/%s does not run: it is %s", pod, name, container->state);
-        return nd_error_new(ND_PRECONDITION, 0, "container %s/%s ended %s ago with %d; 'nodens logs %s/%s' shows what it said",
-                            pod, name, cli_format_age(container->finished_at, nd_clock_wall_ns(), age), container->exit_code,
-                            pod, name);
+                return nd_error_new(ND_PRECONDITION, 0, "container %s/%s is not running: its state is %s", pod, name,
+                                    container->state);
+        return nd_error_new(ND_PRECONDITION, 0, "container %s/%s exited %s ago with status %d; see 'nodens logs %s/%s'", pod,
+                            name, cli_format_age(container->finished_at, nd_clock_wall_ns(), age), container->exit_code, pod,
+                            name);
 }
 
-/* The id of the container that is meant; the caller's to free. */
+/* Returns the ID of the selected container, which the caller frees. */
 static struct nd_error *find_container(const struct cli_exec_settings *settings, const char *name, char **ret) {
         Nodens__V1__PodsRequest request = NODENS__V1__PODS_REQUEST__INIT;
         ProtobufCMessage *answer = nullptr;
@@ -100,11 +101,11 @@ int cli_exec_run(void *settings_pointer, int operand_count, char **operands) {
         int code = 0;
 
         if (operand_count < 2) {
-                fputs("nodens exec: needs a container and a command, as in 'nodens exec -it default/web sh'\n", stderr);
+                fputs("nodens exec: missing container or command, as in 'nodens exec -it default/web sh'\n", stderr);
                 return ND_EXIT_USAGE;
         }
         if (settings->terminal && settings->input && !isatty(STDIN_FILENO))
-                fputs("nodens exec: the standard input is no terminal; the command gets one all the same\n", stderr);
+                fputs("nodens exec: standard input is not a terminal; the command gets one nevertheless\n", stderr);
         error = execute(settings, operand_count, operands, &code);
         if (error) {
                 nd_autofree char *text = cli_sanitize_text(nd_error_text(error));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* exec.h - `nodens exec`: a command in a container, also when there is no kubelet */
+/* exec.h - `nodens exec`: runs a command in a container, also without a kubelet */
 #pragma once
 
 #include "base/option.h"

@@ -77,7 +77,9 @@ static struct nd_error *read_blocks(const struct cli_ids_settings *settings, str
         nd_try(nd_userns_extents_own(&delegated));
         nd_try(nd_userns_manager_open(&(struct nd_userns_settings) {.kubelet_root = settings->root ?: KUBELET_ROOT,
                                                                     .ids_per_pod = view->config.ids_per_pod,
-                                                                    .max_pods = 0, /* to look, any range will do */
+                                                                    /* any range will do for
+                                                                     * reading */
+                                                                    .max_pods = 0,
                                                                     .range = view->range,
                                                                     .delegated = &delegated,
                                                                     .read_only = true},
@@ -100,7 +102,7 @@ static const char *source_text(enum nd_range_source source) {
         }
 }
 
-static void print_people(const struct view *view) {
+static void print_table(const struct view *view) {
         static const char *const headings[] = {"POD UID", "FIRST ID", "LAST ID", "STATE", nullptr};
         nd_cleanup(cli_table_done) struct cli_table table = {};
 
@@ -109,7 +111,7 @@ static void print_people(const struct view *view) {
         printf("Blocks  %u of %u IDs can be used; %u free, %u held, %u pods in quarantine\n\n", view->count.usable,
                view->config.ids_per_pod, view->count.free, view->count.pods, view->count.quarantined);
         if (view->holders.count == 0) {
-                puts("No pod holds a block.");
+                puts("No blocks in use.");
                 return;
         }
         cli_table_init(&table, headings);
@@ -173,6 +175,6 @@ int cli_ids_run(void *settings_pointer, [[maybe_unused]] int operand_count, [[ma
         if (settings->json)
                 print_json(&view);
         else
-                print_people(&view);
+                print_table(&view);
         return view.count.quarantined > 0 ? 1 : 0;
 }

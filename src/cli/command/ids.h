@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ids.h - `nodens ids`, who holds which block */
+/* ids.h - `nodens ids`: shows the ID blocks of pods */
 #pragma once
 
 #include "base/option.h"

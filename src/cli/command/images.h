@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* images.h - `nodens images`: the images that nodens-cri has */
+/* images.h - `nodens images`: lists the images of nodens-cri */
 #pragma once
 
 #include "base/option.h"

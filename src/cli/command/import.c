@@ -12,7 +12,7 @@ const struct nd_option cli_import_options[] = {
         {.name = "quiet",
          .letter = 'q',
          .offset = offsetof(struct cli_import_settings, quiet),
-         .help = "print only the image's id"},
+         .help = "print only the image ID"},
         CLIENT_SOCKET_OPTION(cli_import_settings),
         {},
 };
@@ -28,7 +28,7 @@ int cli_import_run(void *settings_pointer, int operand_count, char **operands) {
         nd_autofree char *path = nullptr;
 
         if (operand_count != 1)
-                return complain("needs one OCI archive, as in 'nodens import image.tar'");
+                return complain("missing OCI archive, as in 'nodens import image.tar'");
         path = realpath(operands[0], nullptr);
         if (!path) {
                 nd_autofree char *text = nd_format("%s: %s", operands[0], strerror(errno));

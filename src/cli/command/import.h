@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* import.h - `nodens import`: takes images from an OCI archive */
+/* import.h - `nodens import`: imports images from an OCI archive */
 #pragma once
 
 #include "base/option.h"

@@ -46,12 +46,12 @@ static void print_pod(const Nodens__V1__PodDetail *detail) {
         print_field("uid", pod->uid);
         print_field("sandbox", pod->id);
         printf("%-14s %s since %s%s\n", "state", pod->state, cli_format_age(pod->created_at, nd_clock_wall_ns(), age),
-               detail->this_boot ? "" : ", of an earlier boot");
+               detail->this_boot ? "" : ", from an earlier boot");
         if (pod->user_namespace) {
                 print_ids("user IDs", pod->uids);
                 print_ids("group IDs", pod->gids);
         } else {
-                print_field("users", "the node's: root in this pod is root on the node");
+                print_field("users", "of the node: root in this pod is root on the node");
         }
         for (size_t i = 0; i < pod->n_addresses; i++)
                 print_field(i == 0 ? "address" : "", pod->addresses[i]);
@@ -59,13 +59,13 @@ static void print_pod(const Nodens__V1__PodDetail *detail) {
         print_field("directory", detail->directory);
 }
 
-/* Asked when nodens-cri was started again. False when something is missing. */
+/* The result of CNI CHECK at the last start of nodens-cri. Returns false when it failed. */
 static bool print_network(const Nodens__V1__CheckEntry *check) {
         bool failed = check && strcmp(check->result, "failed") == 0;
-        nd_autofree char *words = failed ? nd_format("not what it was made to be: %s", check->found) : nullptr;
+        nd_autofree char *words = failed ? nd_format("CNI CHECK failed: %s", check->found) : nullptr;
 
         if (check)
-                print_field("network", words ?: "as it was made");
+                print_field("network", words ?: "CNI CHECK passed");
         return !failed;
 }
 
@@ -73,7 +73,7 @@ static void print_namespaces(const Nodens__V1__PodDetail *detail) {
         for (size_t i = 0; i < detail->n_namespaces; i++) {
                 nd_autofree char *heading = nd_format("%s namespace", detail->namespaces[i]->kind);
 
-                print_field(heading, detail->namespaces[i]->path[0] ? detail->namespaces[i]->path : "the node's");
+                print_field(heading, detail->namespaces[i]->path[0] ? detail->namespaces[i]->path : "of the node");
         }
 }
 
@@ -101,8 +101,9 @@ static void print_state(const Nodens__V1__ContainerEntry *container) {
                 printf("%-14s running since %s, process %lld\n", "  state", cli_format_age(container->started_at, now, age),
                        (long long) container->pid);
         else if (strcmp(container->state, "exited") == 0)
-                printf("%-14s exited %s ago with %d, %s%s%s\n", "  state", cli_format_age(container->finished_at, now, age),
-                       container->exit_code, reason, *message ? ": " : "", message);
+                printf("%-14s exited %s ago with status %d, %s%s%s\n", "  state",
+                       cli_format_age(container->finished_at, now, age), container->exit_code, reason, *message ? ": " : "",
+                       message);
         else
                 print_field("  state", container->state);
 }
@@ -119,7 +120,7 @@ static void print_mounts(const Nodens__V1__ContainerDetail *detail) {
                 nd_autofree char *path = cli_sanitize_text(mount->container_path), *cell = nd_format("  %s", path);
                 nd_autofree char *from = cli_sanitize_text(mount->image[0] ? mount->image : mount->host_path);
                 nd_autofree char *how = nd_format(
-                        "%s%s%s", mount->read_only ? mount->recursive ? "read-only with all below" : "read-only" : "writable",
+                        "%s%s%s", mount->read_only ? mount->recursive ? "recursively read-only" : "read-only" : "writable",
                         mount->idmapped ? ", idmapped" : "", strcmp(mount->propagation, "private") == 0 ? "" : ", propagated");
 
                 cli_table_row(&table, (const char *[]) {cell, from, how}, nullptr);
@@ -133,7 +134,7 @@ static bool print_checks(const Nodens__V1__ContainerDetail *detail) {
         bool well = true;
 
         if (detail->n_checks == 0) {
-                print_field("  checks", "none: it has not run, or not long enough");
+                print_field("  checks", "none: the container has not run long enough");
                 return true;
         }
         cli_table_init(&table, headings);
@@ -191,7 +192,7 @@ int cli_inspect_run(void *settings_pointer, int operand_count, char **operands) 
         bool well;
 
         if (operand_count != 1) {
-                fputs("nodens inspect: name one pod: NAMESPACE/NAME, a name, its uid, or its sandbox's id\n", stderr);
+                fputs("nodens inspect: specify one pod: NAMESPACE/NAME, name, UID or sandbox ID\n", stderr);
                 return ND_EXIT_USAGE;
         }
         request.pod = operands[0];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inspect.h - `nodens inspect`: which IDs a pod has, where its namespaces are, what its containers see, and whether that is what was promised */
+/* inspect.h - `nodens inspect`: shows the IDs, namespaces and mounts of a pod, and whether they are
+ * as requested */
 #pragma once
 
 #include "base/option.h"
@@ -9,4 +10,5 @@ struct cli_inspect_settings {
 };
 
 extern const struct nd_option cli_inspect_options[];
-int cli_inspect_run(void *settings, int operand_count, char **operands); /* 0, 1 for an error, 2 when a check has failed */
+/* exit status: 0, 1 for an error, 2 for a failed check */
+int cli_inspect_run(void *settings, int operand_count, char **operands);

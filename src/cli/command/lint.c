@@ -12,18 +12,18 @@ const struct nd_option cli_lint_options[] = {
         {OPTION("level", level), .kind = ND_OPTION_TEXT, .argument = "LEVEL",
          .help = "fail unless every pod meets this level: privileged, baseline or restricted"},
         {OPTION("policy-version", version), .kind = ND_OPTION_TEXT, .argument = "VERSION",
-         .help = "judge by the standards of this version, v1.0 to v1.36 or latest (default latest)"},
+         .help = "use the standards of this version, v1.0 to v1.36 or latest (default latest)"},
         {OPTION("constraints", constraints), .kind = ND_OPTION_TEXT, .argument = "FILE", .values = ND_VALUES_FILE,
-         .help = "security context constraints to try in place of the default ones"},
+         .help = "security context constraints to use instead of the defaults"},
         {OPTION("expect", expect), .kind = ND_OPTION_TEXT, .argument = "FILE", .values = ND_VALUES_FILE,
-         .help = "fail unless the verdicts are those of this file"},
+         .help = "fail unless the results match this file"},
         {OPTION("as", as), .kind = ND_OPTION_TEXT, .argument = "USER",
-         .help = "ask a cluster: which of its constraints would take the pods of this user"},
+         .help = "query a cluster: which constraints would admit pods of this user"},
         {OPTION("namespace", namespace), .kind = ND_OPTION_TEXT, .argument = "NAMESPACE",
-         .help = "of the cluster that is asked, as whoever the kubeconfig names unless --as says another"},
+         .help = "namespace in the cluster (user: --as, else the kubeconfig's)"},
         {OPTION("kubeconfig", kubeconfig), .kind = ND_OPTION_TEXT, .argument = "FILE", .values = ND_VALUES_FILE,
-         .help = "of the cluster that is asked (default $KUBECONFIG or ~/.kube/config)"},
-        {OPTION("host-network", host_network), .help = "the cluster has the feature gate UserNamespacesHostNetworkSupport"},
+         .help = "kubeconfig of the cluster (default $KUBECONFIG or ~/.kube/config)"},
+        {OPTION("host-network", host_network), .help = "assume the feature gate UserNamespacesHostNetworkSupport"},
         {OPTION("json", json), .help = "print JSON"},
         {OPTION("sarif", sarif), .help = "print SARIF 2.1.0, for code review tools"},
         {},
@@ -41,13 +41,12 @@ static void lint_done(struct cli_lint *lint) {
         nd_arena_done(&lint->arena);
 }
 
-/* The constraints of a cluster, instead of those that are built in. */
+/* Uses the constraints of a cluster instead of the built-in ones. */
 static struct nd_error *open_cluster(const struct cli_lint_settings *settings, struct cli_lint *lint) {
         const struct nd_scc *scc;
 
         if (settings->constraints)
-                return nd_error_new(ND_INVALID, 0,
-                                    "--constraints and a cluster (--as, --namespace, --kubeconfig) exclude each other");
+                return nd_error_new(ND_INVALID, 0, "--constraints cannot be combined with --as, --namespace or --kubeconfig");
         nd_try(cli_lint_cluster_open(&(struct cli_lint_cluster_settings) {.kubeconfig = settings->kubeconfig,
                                                                           .namespace = settings->namespace,
                                                                           .as = settings->as},
@@ -62,7 +61,7 @@ static struct nd_error *take_settings(const struct cli_lint_settings *settings, 
         lint->host_network = settings->host_network;
         lint->has_level = settings->level;
         if (settings->json && settings->sarif)
-                return nd_error_new(ND_INVALID, 0, "--json and --sarif exclude each other");
+                return nd_error_new(ND_INVALID, 0, "--json cannot be combined with --sarif");
         if (settings->version && nd_kube_version_parse(settings->version, &lint->version) < 0)
                 return nd_error_new(ND_INVALID, 0, "--policy-version %s: must be \"latest\" or \"v1.x\"", settings->version);
         if (settings->level && nd_podsecurity_level_parse(settings->level, &lint->level) < 0)
@@ -79,12 +78,12 @@ static struct nd_error *take_settings(const struct cli_lint_settings *settings, 
 
 static struct nd_error *lint_all(const struct cli_lint_settings *settings, int count, char **paths, struct cli_lint *lint) {
         if (count == 0)
-                return nd_error_new(ND_INVALID, 0, "name files with manifests, or - for standard input");
+                return nd_error_new(ND_INVALID, 0, "missing manifest files (- for standard input)");
         nd_try(take_settings(settings, lint));
         for (int i = 0; i < count; i++)
                 nd_try(cli_lint_read(lint, paths[i]));
         if (lint->subjects.count == 0)
-                return nd_error_new(ND_NOT_FOUND, 0, "no pod, and nothing that makes pods, is in there");
+                return nd_error_new(ND_NOT_FOUND, 0, "no pods or workload objects found in the files");
         nd_vector_each (subject, &lint->subjects)
                 cli_lint_evaluate(lint, subject);
         if (lint->cluster && cli_lint_cluster_error(lint->cluster))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lint.h - `nodens lint`, what pod security and constraints would say about manifests */
+/* lint.h - `nodens lint`: evaluates manifests against pod security levels and constraints */
 #pragma once
 
 #include "base/option.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* logs.c - see logs.h
  *
- * nodens-cri tells which file is the container's log; what is in it is read here, so that a log can be followed while the daemon is away. A line that is no
- * line of a CRI log is shown as it is: it is there, and somebody may need it. */
+ * nodens-cri returns the path of the container's log; this program reads the file, so that a log
+ * can be followed while the daemon is down. A line that is not in the CRI log format is printed
+ * unchanged. */
 #include "cli/command/logs.h"
 
 #include <nodens.pb-c.h>
@@ -18,40 +19,41 @@
 #include "net/protobuf.h"
 
 static constexpr long poll_interval_ns = 100 * 1000000L;
-static constexpr uint64_t ask_interval_us = ND_SECOND_US; /* how often the daemon is asked whether the container still runs */
+/* interval of asking the daemon whether the container still runs */
+static constexpr uint64_t ask_interval_us = ND_SECOND_US;
 
 const struct nd_option cli_logs_options[] = {
         {.name = "follow",
          .letter = 'f',
          .offset = offsetof(struct cli_logs_settings, follow),
-         .help = "go on until the container ends"},
+         .help = "follow the log until the container exits"},
         {.name = "tail",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct cli_logs_settings, tail),
          .argument = "LINES",
-         .help = "show only so many of the last lines"},
+         .help = "show only the last NUMBER lines"},
         {.name = "since",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct cli_logs_settings, since),
          .argument = "TIME",
-         .help = "show only what is younger: 90s, 10m, 2h, 1d, or a time like 2026-11-15T13:08:00Z"},
+         .help = "show only newer lines: 90s, 10m, 2h, 1d, or a time like 2026-11-15T13:08:00Z"},
         {.name = "timestamps",
          .letter = 't',
          .offset = offsetof(struct cli_logs_settings, timestamps),
-         .help = "begin each line with its time"},
+         .help = "show a timestamp before each line"},
         {.name = "previous",
          .letter = 'p',
          .offset = offsetof(struct cli_logs_settings, previous),
-         .help = "of the container that was there before this one"},
+         .help = "show the log of the previous container"},
         {.name = "container",
          .letter = 'c',
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct cli_logs_settings, container),
          .argument = "NAME",
-         .help = "which of the pod's containers"},
+         .help = "container of the pod"},
         {.name = "raw",
          .offset = offsetof(struct cli_logs_settings, raw),
-         .help = "on a terminal, too, print every byte as it is: colours, and whatever else the container says"},
+         .help = "print all bytes unchanged, colours and control sequences included, also on a terminal"},
         CLIENT_SOCKET_OPTION(cli_logs_settings),
         {},
 };
@@ -79,10 +81,10 @@ bool cli_logs_since(const char *text, uint64_t now, uint64_t *ret) {
         return false;
 }
 
-/* ---- which log ---- */
+/* ---- selecting the log ---- */
 
 struct subject {
-        char *id; /* of the container */
+        char *id; /* ID of the container */
         char *pod, *sandbox;
         char *path;
         bool running;
@@ -134,12 +136,12 @@ static struct nd_error *find_path(const char *socket, struct subject *subject) {
                                 nd_strset(&subject->path, pods->pods[i]->containers[c]->log);
         nd_protobuf_free(answer);
         if (!subject->path || !*subject->path)
-                return nd_error_new(ND_NOT_FOUND, 0, "the container of %s has no log: whoever made the pod asked for none",
+                return nd_error_new(ND_NOT_FOUND, 0, "the container of %s has no log: none was requested for the pod",
                                     subject->pod);
         return nullptr;
 }
 
-/* A daemon that does not answer says nothing about the container. */
+/* Assumes that it runs when the daemon does not reply. */
 static bool still_runs(const char *socket, const char *id) {
         nd_autoerror struct nd_error *error = nullptr;
         const Nodens__V1__PodsAnswer *pods;
@@ -158,13 +160,13 @@ static bool still_runs(const char *socket, const char *id) {
         return running;
 }
 
-/* ---- what is printed ---- */
+/* ---- printing ---- */
 
 struct printing {
         uint64_t since;
         bool timestamps;
-        bool plain[ND_LOG_STREAMS];  /* it goes to a terminal */
-        bool within[ND_LOG_STREAMS]; /* a line whose end has not come */
+        bool plain[ND_LOG_STREAMS];  /* the output is a terminal */
+        bool within[ND_LOG_STREAMS]; /* inside a partial line */
         struct nd_text clean;
 };
 
@@ -173,7 +175,7 @@ static void print_bytes(struct printing *p, enum nd_log_line_stream stream, cons
 
         if (p->plain[stream]) {
                 if (length > 0 && bytes[length - 1] == '\r')
-                        length--; /* a terminal's own line end */
+                        length--; /* carriage return from a terminal */
                 p->clean.length = 0;
                 cli_sanitize_append(&p->clean, bytes, length);
                 bytes = p->clean.bytes;
@@ -208,8 +210,8 @@ static void print_line(const char *bytes, size_t length, void *userdata) {
 
 struct tail {
         uint64_t wanted, count;
-        off_t *starts; /* of the last wanted lines, in a ring */
-        off_t at;      /* of the next line of the file */
+        off_t *starts; /* of the last lines, as a ring buffer */
+        off_t at;      /* of the next line in the file */
         bool within[ND_LOG_STREAMS];
 };
 
@@ -223,7 +225,7 @@ static void count_line(const char *bytes, size_t length, void *userdata) {
         tail->at += (off_t) length + 1;
 }
 
-/* Goes to where the last lines begin. Pieces of a long line are one. */
+/* Seeks to the first of the last lines. Partial lines of a long line count as one. */
 static struct nd_error *seek_tail(struct cli_log_file *file, uint64_t wanted) {
         nd_autofree off_t *starts = nd_calloc(wanted > 0 ? wanted : 1, sizeof *starts);
         struct tail tail = {.wanted = wanted > 0 ? wanted : 1, .starts = starts};
@@ -237,7 +239,7 @@ static struct nd_error *seek_tail(struct cli_log_file *file, uint64_t wanted) {
 
 /* ---- the command ---- */
 
-/* Ctrl-C and a reader that has gone end us as they end cat. */
+/* Ends by SIGINT or SIGPIPE, like cat. */
 static struct nd_error *follow(const struct cli_logs_settings *settings, const struct subject *subject,
                                struct cli_log_file *file, struct printing *p) {
         static const struct timespec pause = {.tv_nsec = poll_interval_ns};
@@ -281,15 +283,15 @@ int cli_logs_run(void *settings_pointer, int operand_count, char **operands) {
         uint64_t tail = 0;
 
         if (operand_count != 1) {
-                fputs("nodens logs: name one container: [NAMESPACE/]POD[/CONTAINER], or its id\n", stderr);
+                fputs("nodens logs: specify one container: [NAMESPACE/]POD[/CONTAINER] or its ID\n", stderr);
                 return ND_EXIT_USAGE;
         }
         if (settings->tail && nd_text_parse_u64(settings->tail, TAIL_MOST, &tail) < 0) {
-                fprintf(stderr, "nodens logs: --tail needs a number from 0 to %d\n", TAIL_MOST);
+                fprintf(stderr, "nodens logs: invalid --tail: must be a number from 0 to %d\n", TAIL_MOST);
                 return ND_EXIT_USAGE;
         }
         if (settings->since && !cli_logs_since(settings->since, nd_clock_wall_ns(), &p.since)) {
-                fputs("nodens logs: --since needs an age like 90s, 10m, 2h, 1d, or a time like 2026-11-15T13:08:00Z\n",
+                fputs("nodens logs: invalid --since: use an age like 90s, 10m, 2h, 1d, or a time like 2026-11-15T13:08:00Z\n",
                       stderr);
                 return ND_EXIT_USAGE;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* logs.h - `nodens logs`: what a container has said, from its log on this node */
+/* logs.h - `nodens logs`: prints a container's log from its file on this node */
 #pragma once
 
 #include "base/option.h"
@@ -18,5 +18,6 @@ struct cli_logs_settings {
 extern const struct nd_option cli_logs_options[];
 int cli_logs_run(void *settings, int operand_count, char **operands);
 
-/* "90s", "10m", "2h", "1d" before now, or a time as RFC 3339 has it. False for anything else. */
+/* Parses "90s", "10m", "2h", "1d" before now, or an RFC 3339 time. Returns false for anything
+ * else. */
 [[nodiscard]] bool cli_logs_since(const char *text, uint64_t now, uint64_t *ret);

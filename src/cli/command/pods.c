@@ -18,7 +18,7 @@ const struct nd_option cli_pods_options[] = {
         {},
 };
 
-/* ---- people ---- */
+/* ---- table ---- */
 
 static int by_name(const void *a, const void *b) {
         const Nodens__V1__PodEntry *const *left = a, *const *right = b;
@@ -36,7 +36,7 @@ static char *containers_text(const Nodens__V1__PodEntry *pod) {
                 running += strcmp(pod->containers[i]->state, "running") == 0;
                 failed += pod->containers[i]->checks_failed > 0;
         }
-        return failed > 0 ? nd_format("%zu/%zu, %zu not as promised", running, pod->n_containers, failed)
+        return failed > 0 ? nd_format("%zu/%zu, %zu failed a check", running, pod->n_containers, failed)
                           : nd_format("%zu/%zu", running, pod->n_containers);
 }
 
@@ -62,7 +62,7 @@ static void print_table(const Nodens__V1__PodsAnswer *answer) {
         cli_table_print(&table);
 }
 
-/* ---- programs ---- */
+/* ---- JSON ---- */
 
 static void print_range(struct nd_json_out *out, const char *key, const Nodens__V1__IdRange *range) {
         if (!range)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pods.h - `nodens pods`: the pods of this node, as nodens-cri knows them */
+/* pods.h - `nodens pods`: lists the pods of nodens-cri */
 #pragma once
 
 #include "base/option.h"

@@ -16,11 +16,11 @@ const struct nd_option cli_pull_options[] = {
          .offset = offsetof(struct cli_pull_settings, credentials),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "a file with 'user:password' for the registry"},
+         .help = "file with 'user:password' for the registry"},
         {.name = "quiet",
          .letter = 'q',
          .offset = offsetof(struct cli_pull_settings, quiet),
-         .help = "print only the image's id"},
+         .help = "print only the image ID"},
         CLIENT_SOCKET_OPTION(cli_pull_settings),
         {},
 };
@@ -30,7 +30,8 @@ static int complain(const char *text) {
         return 1;
 }
 
-/* "user:password", from a file and never from the command line, which every user of the machine can read. */
+/* Reads "user:password" from a file; not from the command line, which every user of the host can
+ * read. */
 static struct nd_error *read_credentials(const char *path, Nodens__V1__PullRequest *request, char **ret_text) {
         char *colon;
 
@@ -38,7 +39,7 @@ static struct nd_error *read_credentials(const char *path, Nodens__V1__PullReque
         (*ret_text)[strcspn(*ret_text, "\n")] = '\0';
         colon = strchr(*ret_text, ':');
         if (!colon)
-                return nd_error_new(ND_INVALID, 0, "'%s' does not hold 'user:password'", path);
+                return nd_error_new(ND_INVALID, 0, "'%s' does not contain 'user:password'", path);
         *colon = '\0';
         request->username = *ret_text;
         request->password = colon + 1;
@@ -52,7 +53,7 @@ int cli_pull_run(void *settings_pointer, int operand_count, char **operands) {
         nd_autofree char *credentials = nullptr;
 
         if (operand_count != 1)
-                return complain("needs one image, as in 'nodens pull docker.io/library/busybox:1.37'");
+                return complain("missing image, as in 'nodens pull docker.io/library/busybox:1.37'");
         if (settings->credentials)
                 error = read_credentials(settings->credentials, &request, &credentials);
         if (error)

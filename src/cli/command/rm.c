@@ -12,34 +12,38 @@
 
 static constexpr uint64_t default_grace_s = 30;
 static constexpr uint64_t most_grace_s = 3600;
-static constexpr uint64_t remove_timeout_s = 120; /* for the removal itself, after the grace */
+/* for the removal itself, after the grace period */
+static constexpr uint64_t remove_timeout_s = 120;
 static constexpr uint64_t kubelet_silence_ns =
-        60 * UINT64_C(1000000000); /* a kubelet asks every few seconds; a busy one may take its time */
+        60 * UINT64_C(1000000000); /* a kubelet asks every few seconds; allow for a busy one */
 
 const struct nd_option cli_rm_options[] = {
         {.name = "force",
          .letter = 'f',
          .offset = offsetof(struct cli_rm_settings, force),
-         .help = "kill at once, and do not mind pods that are not there"},
+         .help = "kill immediately and ignore pods that do not exist"},
         {.name = "grace",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct cli_rm_settings, grace),
          .argument = "SECONDS",
-         .help = "how long containers have after their stop signal (default 30)"},
-        {.name = "all", .letter = 'a', .offset = offsetof(struct cli_rm_settings, all), .help = "all pods of this node"},
+         .help = "grace period after the stop signal (default 30)"},
+        {.name = "all",
+         .letter = 'a',
+         .offset = offsetof(struct cli_rm_settings, all),
+         .help = "remove all pods of this node"},
         CLIENT_SOCKET_OPTION(cli_rm_settings),
         {},
 };
 
-/* Whoever asks for the CRI's Status again and again is a kubelet. */
+/* A client that calls the CRI's Status repeatedly is a kubelet. */
 static void warn_of_kubelet(const Nodens__V1__PodsAnswer *answer) {
         uint64_t now = nd_clock_wall_ns(), at = answer->status_asked_at;
 
         if (at == 0 || now < at || now - at > kubelet_silence_ns)
                 return;
         fprintf(stderr,
-                "nodens rm: warning: a kubelet uses this runtime (it asked %llu s ago) and will make its pods again; 'kubectl delete "
-                "pod' is the way then, or stop the kubelet first\n",
+                "nodens rm: warning: a kubelet uses this runtime (last call %llu s ago) and will recreate its pods; use 'kubectl delete "
+                "pod', or stop the kubelet first\n",
                 (unsigned long long) ((now - at) / 1000000000));
 }
 
@@ -56,7 +60,7 @@ static int remove_one(const struct cli_rm_settings *settings, uint32_t grace, co
                                                      (grace + remove_timeout_s) * ND_SECOND_US, &answer),
                               "pod %s", name);
         nd_protobuf_free(answer);
-        if (nd_error_code(error) == ND_NOT_FOUND) /* somebody else was faster */
+        if (nd_error_code(error) == ND_NOT_FOUND) /* removed by another client */
                 nd_error_done(&error);
         if (error)
                 return cli_sanitize_print_error("rm", error);
@@ -105,11 +109,11 @@ int cli_rm_run(void *settings_pointer, int operand_count, char **operands) {
         int code;
 
         if ((operand_count > 0) == settings->all) {
-                fputs("nodens rm: name the pods, as NAMESPACE/POD, or say --all\n", stderr);
+                fputs("nodens rm: specify pods as NAMESPACE/POD, or --all\n", stderr);
                 return ND_EXIT_USAGE;
         }
         if (settings->grace && nd_text_parse_u64(settings->grace, most_grace_s, &grace) < 0) {
-                fprintf(stderr, "nodens rm: --grace needs a number from 0 to %d\n", (int) most_grace_s);
+                fprintf(stderr, "nodens rm: invalid --grace: must be a number from 0 to %d\n", (int) most_grace_s);
                 return ND_EXIT_USAGE;
         }
         error = cli_client_call(settings->socket, "/nodens.v1.Node/Pods", &request.base, &nodens__v1__pods_answer__descriptor,

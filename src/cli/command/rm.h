@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rm.h - `nodens rm`: stops and removes pods where no kubelet does it */
+/* rm.h - `nodens rm`: stops and removes pods on a node without a kubelet */
 #pragma once
 
 #include "base/option.h"

@@ -11,7 +11,7 @@
 #include "cli/core/target.h"
 #include "cli/core/usage-table.h"
 
-static constexpr unsigned sample_interval_ms = 1000; /* between the two samples of one answer */
+static constexpr unsigned sample_interval_ms = 1000; /* between the two samples of one output */
 
 const struct nd_option cli_stats_options[] = {
         {.name = "pods",
@@ -78,7 +78,7 @@ static bool is_of(const struct cli_usage_row *row, const struct cli_target_pods 
         return false;
 }
 
-/* Leaves those of the pods that were named. */
+/* Keeps only the rows of the selected pods. */
 static struct nd_error *select_rows(const struct cli_usage_sample *sample, int names, char **operands,
                                     struct cli_usage_rows *rows) {
         struct cli_usage_rows kept = {};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stats.h - `nodens stats`: what pods and containers use */
+/* stats.h - `nodens stats`: shows the resource usage of pods and containers */
 #pragma once
 
 #include "base/option.h"

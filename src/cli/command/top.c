@@ -29,13 +29,13 @@ const struct nd_option cli_top_options[] = {
          .kind = ND_OPTION_U32,
          .offset = offsetof(struct cli_top_settings, interval),
          .argument = "SECONDS",
-         .help = "how often to look (default 2)"},
+         .help = "seconds between updates (default 2)"},
         {.name = "count",
          .letter = 'n',
          .kind = ND_OPTION_U32,
          .offset = offsetof(struct cli_top_settings, count),
          .argument = "N",
-         .help = "how many times to look (default: until 'q' on a terminal, else once)"},
+         .help = "number of updates (default: until 'q' on a terminal, else 1)"},
         CLIENT_SOCKET_OPTION(cli_top_settings),
         {},
 };
@@ -46,7 +46,7 @@ static void on_signal([[maybe_unused]] int signal) {
         interrupted = 1;
 }
 
-/* A screen of its own while it runs, and keys without Enter; what was on the terminal comes back. */
+/* The alternate screen while it runs, with unbuffered keys; restores the terminal at the end. */
 struct screen {
         bool terminal, keys;
         struct termios before;
@@ -79,7 +79,7 @@ static void screen_done(const struct screen *screen) {
                 (void) tcsetattr(STDIN_FILENO, TCSADRAIN, &screen->before);
 }
 
-/* False when somebody wants to leave. */
+/* Returns false when the user quits. */
 static bool screen_wait(const struct screen *screen, uint32_t seconds) {
         uint64_t until = nd_clock_us() + seconds * ND_SECOND_US, now;
 

@@ -17,16 +17,17 @@ static const char *socket_path(const char *socket) {
         return nd_has_prefix(socket, scheme) ? socket + strlen(scheme) : socket;
 }
 
-/* Says what to do when nobody listens there, or somebody who does not know the call. */
+/* Adds advice when the connection fails or the call is unknown. */
 static struct nd_error *explain(struct nd_error *error) {
         if (nd_error_errno(error) == ENOENT || nd_error_errno(error) == ECONNREFUSED)
                 return nd_error_wrap(
                         error,
-                        "nodens-cri does not answer (is it running? systemctl status nodens-cri; --socket names another place)");
+                        "cannot connect to nodens-cri (is it running? systemctl status nodens-cri; --socket sets another path)");
         if (nd_error_code(error) == ND_UNIMPLEMENTED)
-                return nd_error_wrap(error, "this nodens-cri is older than the command (restart it after an upgrade)");
+                return nd_error_wrap(error,
+                                     "protocol mismatch: nodens-cri is older than this client (restart it after an upgrade)");
         if (nd_error_errno(error) == EACCES)
-                return nd_error_wrap(error, "only root may ask nodens-cri");
+                return nd_error_wrap(error, "only root may connect to nodens-cri");
         return error;
 }
 
@@ -98,7 +99,7 @@ struct nd_error *cli_client_stream(const char *socket, const char *path, const P
         int r = sd_event_new(&loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         f.loop = loop;
         nd_protobuf_pack(request, &bytes);
         nd_try(explain(nd_grpc_client_connect(loop, socket_path(socket), &client)));

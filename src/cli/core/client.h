@@ -9,25 +9,26 @@
 
 #define CLIENT_SOCKET "/run/nodens/cri.sock"
 
-/* The option that every command has which asks the daemon; type is its struct of settings. */
+/* The option of every command that calls the daemon; type is its settings struct. */
 #define CLIENT_SOCKET_OPTION(type)                                                                                            \
         {.name = "socket",                                                                                                    \
          .kind = ND_OPTION_TEXT,                                                                                              \
          .offset = offsetof(struct type, socket),                                                                             \
          .argument = "PATH",                                                                                                  \
          .values = ND_VALUES_FILE,                                                                                            \
-         .help = "where nodens-cri listens (default " CLIENT_SOCKET ")"}
+         .help = "socket of nodens-cri (default " CLIENT_SOCKET ")"}
 
-/* One unary call. Free the answer with nd_protobuf_free(). socket nullptr = CLIENT_SOCKET; "unix:///path" is taken too. */
+/* Makes a unary call. Free the response with nd_protobuf_free(). socket nullptr = CLIENT_SOCKET;
+ * "unix:///path" works, too. */
 [[nodiscard]] struct nd_error *cli_client_call(const char *socket, const char *path, const ProtobufCMessage *request,
                                                const ProtobufCMessageDescriptor *answer_type, ProtobufCMessage **ret);
 
-/* The same for a call that may take longer than two minutes, which is what cli_client_call() waits for. */
+/* The same with a longer timeout than the two minutes of cli_client_call(). */
 [[nodiscard]] struct nd_error *cli_client_call_within(const char *socket, const char *path, const ProtobufCMessage *request,
                                                       const ProtobufCMessageDescriptor *answer_type, uint64_t timeout_us,
                                                       ProtobufCMessage **ret);
 
-/* One call with a stream of answers; each is shown to the function and freed after it. */
+/* Makes a call with a stream of responses; each is passed to the function and freed after it. */
 [[nodiscard]] struct nd_error *cli_client_stream(const char *socket, const char *path, const ProtobufCMessage *request,
                                                  const ProtobufCMessageDescriptor *answer_type,
                                                  void (*each)(const ProtobufCMessage *answer, void *userdata), void *userdata);

@@ -2,11 +2,14 @@
 /* exec-session.c - see exec-session.h
  *
  * Theory of operation
- *   One loop with the socket, our input and the terminal's size. @HEAD sends the request and reads the answer's head; then (@OPEN) the bytes are WebSocket's
- *   with Kubernetes' channels, fifth version: it alone can end the input. Output is written where it comes, and blocks: a reader of ours that stands still
- *   stands everything still, which is what a pipe is for. Input is read only while the queue has room. The command has ended when its status has come
- *   (@OVER); a connection that ends without one was lost.
- * Invariant  the terminal is as it was found when cli_exec_session_run() returns, whatever it returns, and before a signal that ends us does. */
+ *   One event loop with the socket, our input and the terminal's size. @HEAD sends the request and
+ *   reads the response head; then (@OPEN) the protocol is WebSocket with version 5 of Kubernetes'
+ *   channels, the only one that can signal the end of input. Output is written as it arrives, with
+ *   blocking writes: a slow reader slows everything down, as with a pipe. Input is read only while
+ *   the queue has room. The command has ended when its status arrives (@OVER); a connection that
+ *   ends without one was lost.
+ * Invariant  the terminal has its original settings when cli_exec_session_run() returns, and before
+ * a signal terminates us. */
 #include "cli/core/exec-session.h"
 
 #include <arpa/inet.h>
@@ -41,7 +44,7 @@ enum phase {
 
 enum {
         REQUEST_MOST = 4 << 10,
-        ROOM_LEAST = 4 << 10, /* of the queue, for input to be read */
+        ROOM_LEAST = 4 << 10, /* space in the queue that is required to read input */
         PIECE = 16 << 10,
 };
 
@@ -54,13 +57,13 @@ struct session {
         enum phase phase;
         sd_event_source *socket, *input, *window, *terminate, *hangup;
         char key[ND_WEBSOCKET_KEY];
-        struct nd_text request; /* what is not sent of it */
-        struct nd_text head;    /* of the answer, so far */
+        struct nd_text request; /* unsent part */
+        struct nd_text head;    /* of the response, so far */
         struct nd_channel_mux *channels;
         struct nd_text status;
-        struct nd_error *error; /* what ended it */
+        struct nd_error *error; /* why it ended */
         struct termios before;
-        bool raw; /* the terminal is to be put back */
+        bool raw; /* the terminal must be restored */
         char buffer[PIECE];
 };
 
@@ -81,7 +84,7 @@ static void session_done(struct session *s) {
         nd_error_free(s->error);
 }
 
-/* Takes the error; nullptr is an end as it should be. */
+/* Takes the error; nullptr is a normal end. */
 static void end(struct session *s, struct nd_error *error) {
         if (s->error)
                 nd_error_free(error);
@@ -91,7 +94,7 @@ static void end(struct session *s, struct nd_error *error) {
         (void) sd_event_exit(s->loop, 0);
 }
 
-/* ---- the address ---- */
+/* ---- URL ---- */
 
 static struct nd_error *parse_url(const char *url, struct sockaddr_in *ret, const char **ret_path) {
         static const char scheme[] = "http://";
@@ -101,7 +104,7 @@ static struct nd_error *parse_url(const char *url, struct sockaddr_in *ret, cons
         size_t length;
 
         if (!nd_has_prefix(url, scheme))
-                return nd_error_new(ND_INVALID, 0, "nodens-cri gave an address that is not http://: '%s'", url);
+                return nd_error_new(ND_INVALID, 0, "invalid URL from nodens-cri, not http://: '%s'", url);
         length = strcspn(host, ":/");
         address = nd_strndup(host, length);
         *ret_path = strchr(host, '/');
@@ -110,8 +113,7 @@ static struct nd_error *parse_url(const char *url, struct sockaddr_in *ret, cons
         *ret = (struct sockaddr_in) {.sin_family = AF_INET};
         if (!port || nd_text_parse_u32(port, &number) < 0 || number == 0 || number > UINT16_MAX ||
             inet_pton(AF_INET, address, &ret->sin_addr) != 1)
-                return nd_error_new(ND_INVALID, 0, "nodens-cri gave an address that is not http://ADDRESS:PORT/PATH: '%s'",
-                                    url);
+                return nd_error_new(ND_INVALID, 0, "invalid URL from nodens-cri, not http://ADDRESS:PORT/PATH: '%s'", url);
         ret->sin_port = htons((uint16_t) number);
         return nullptr;
 }
@@ -136,9 +138,10 @@ static struct nd_error *dial(struct session *s) {
         return nullptr;
 }
 
-/* ---- out ---- */
+/* ---- input ---- */
 
-/* False when the socket takes no more now, or is gone: its source tells. */
+/* Returns false when the socket's buffer is full or the connection is closed: its event source
+ * reports that. */
 static bool send_some(const struct session *s, const char *bytes, size_t length, size_t *ret) {
         ssize_t n = send(s->fd, bytes, length, MSG_NOSIGNAL);
 
@@ -172,7 +175,7 @@ static int on_input([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
         size_t room = nd_channel_mux_room(s->channels);
         ssize_t n;
 
-        if (room < ROOM_LEAST) { /* flush() wakes it again */
+        if (room < ROOM_LEAST) { /* flush() resumes it */
                 (void) sd_event_source_set_enabled(s->input, SD_EVENT_OFF);
                 return 0;
         }
@@ -189,7 +192,7 @@ static int on_input([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
         return 0;
 }
 
-/* A file is always ready, and cannot be waited for. */
+/* A regular file is always ready and cannot be polled. */
 static int on_file_input([[maybe_unused]] sd_event_source *source, void *userdata) {
         return on_input(nullptr, STDIN_FILENO, 0, userdata);
 }
@@ -204,7 +207,7 @@ static struct nd_error *watch_input(struct session *s) {
                 if (r >= 0)
                         r = sd_event_source_set_enabled(s->input, SD_EVENT_ON);
         }
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "wait for the standard input") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "poll standard input") : nullptr;
 }
 
 /* ---- the terminal ---- */
@@ -245,7 +248,7 @@ static struct nd_error *watch_signal(struct session *s, int signal, sd_event_sig
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "wait for signal %d", signal) : nullptr;
 }
 
-/* From here on every key is the command's, the one that would interrupt us included. */
+/* From here on every key goes to the command, also ^C. */
 static struct nd_error *take_terminal(struct session *s) {
         struct termios raw;
 
@@ -260,7 +263,7 @@ static struct nd_error *take_terminal(struct session *s) {
         return nullptr;
 }
 
-/* ---- in ---- */
+/* ---- output ---- */
 
 static struct nd_error *write_out(int fd, const char *bytes, size_t length) {
         while (length > 0) {
@@ -269,7 +272,7 @@ static struct nd_error *write_out(int fd, const char *bytes, size_t length) {
                 if (n < 0 && errno == EAGAIN)
                         (void) poll(&(struct pollfd) {.fd = fd, .events = POLLOUT}, 1, -1);
                 else if (n < 0 && errno != EINTR)
-                        return nd_error_new(ND_UNAVAILABLE, errno, "write what the command says");
+                        return nd_error_new(ND_UNAVAILABLE, errno, "write the output of the command");
                 if (n > 0) {
                         bytes += n;
                         length -= (size_t) n;
@@ -316,10 +319,10 @@ static struct nd_error *check_answer(const struct session *s, const struct nd_ht
         char wanted[ND_WEBSOCKET_ACCEPT];
 
         if (head->status != 101)
-                return nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri refused the stream with status %u", head->status);
+                return nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri rejected the stream with status %u", head->status);
         if (!nd_websocket_accept(s->key, wanted) || !accept || !nd_streq(accept, wanted) || !chosen ||
             !nd_streq(chosen, protocol))
-                return nd_error_new(ND_UNAVAILABLE, 0, "what answers at '%s' is not nodens-cri", s->settings->url);
+                return nd_error_new(ND_UNAVAILABLE, 0, "the server at '%s' is not nodens-cri", s->settings->url);
         return nullptr;
 }
 
@@ -360,7 +363,7 @@ static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] 
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return 0;
         if (n <= 0) {
-                end(s, nullptr); /* with a status or without: cli_exec_session_run() looks */
+                end(s, nullptr); /* with or without a status: cli_exec_session_run() checks */
                 return 0;
         }
         error = s->phase == HEAD ? take_head(s, s->buffer, (size_t) n) : take_frames(s, s->buffer, (size_t) n);
@@ -377,7 +380,7 @@ struct nd_error *cli_exec_session_run(const struct cli_exec_session_settings *se
         int r = sd_event_new(&s.loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         nd_try(dial(&s));
         r = sd_event_add_io(s.loop, &s.socket, s.fd, EPOLLIN | EPOLLOUT, on_socket, &s);
         if (r >= 0)
@@ -387,6 +390,6 @@ struct nd_error *cli_exec_session_run(const struct cli_exec_session_settings *se
         if (s.error)
                 return nd_take_ptr(s.error);
         if (s.status.length == 0)
-                return nd_error_new(ND_UNAVAILABLE, 0, "the connection to nodens-cri was lost; the command was ended with it");
+                return nd_error_new(ND_UNAVAILABLE, 0, "connection to nodens-cri lost; the command was terminated");
         return cli_exec_status_parse(s.status.bytes, s.status.length, ret_code);
 }

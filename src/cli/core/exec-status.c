@@ -27,7 +27,7 @@ struct nd_error *cli_exec_status_parse(const char *bytes, size_t length, int *re
         nd_autojson yyjson_doc *document = nullptr;
         yyjson_val *status;
 
-        nd_try(nd_error_wrap(nd_json_parse(bytes, length, EXEC_STATUS_BYTES, &document), "the command's end"));
+        nd_try(nd_error_wrap(nd_json_parse(bytes, length, EXEC_STATUS_BYTES, &document), "exit status of the command"));
         status = yyjson_doc_get_root(document);
         if (nd_streq(text_of(status, "status"), "Success")) {
                 *ret_code = 0;
@@ -35,5 +35,6 @@ struct nd_error *cli_exec_status_parse(const char *bytes, size_t length, int *re
         }
         if (nd_streq(text_of(status, "reason"), "NonZeroExitCode") && find_code(status, ret_code))
                 return nullptr;
-        return nd_error_new(ND_UNKNOWN, 0, "%s", *text_of(status, "message") ? text_of(status, "message") : "it failed");
+        return nd_error_new(ND_UNKNOWN, 0, "%s",
+                            *text_of(status, "message") ? text_of(status, "message") : "the command failed");
 }

@@ -6,5 +6,6 @@
 
 enum { EXEC_STATUS_BYTES = 64 << 10 };
 
-/* The message is a Status of Kubernetes' in JSON. An error when the command could not be run: its text is what the other side said. */
+/* The message is a Kubernetes Status in JSON. An error when the command could not be run, with the
+ * server's message. */
 [[nodiscard]] struct nd_error *cli_exec_status_parse(const char *bytes, size_t length, int *ret_code);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-exec-status.c - any bytes as the last message of a command's streams. Property: there is an exit code that a shell can have, or an error. */
+/* fuzz-exec-status.c - any bytes as the last message of a command's streams give a valid exit
+ * status or an error. */
 #include <unit/fuzz.h>
 
 #include "cli/core/exec-status.h"

@@ -15,7 +15,7 @@ static struct nd_error *take_number(yyjson_val *object, const char *key, int64_t
         if (!value || yyjson_is_null(value))
                 return nullptr;
         if (!yyjson_is_int(value))
-                return nd_error_new(ND_INVALID, 0, "%s is no whole number", key);
+                return nd_error_new(ND_INVALID, 0, "%s is not an integer", key);
         *target = yyjson_get_sint(value);
         return nullptr;
 }
@@ -33,7 +33,7 @@ struct nd_error *cli_kubelet_config_parse(const char *text, size_t length, struc
         nd_try(take_number(yyjson_obj_get(root, "userNamespaces"), "idsPerPod", &ids_per_pod));
         nd_try(nd_userns_ids_per_pod_check(ids_per_pod));
         if (max_pods < 0 || max_pods > INT32_MAX)
-                return nd_error_new(ND_INVALID, 0, "maxPods %lld is not from 0 to %d", (long long) max_pods, INT32_MAX);
+                return nd_error_new(ND_INVALID, 0, "invalid maxPods %lld: must be 0 to %d", (long long) max_pods, INT32_MAX);
         *ret = (struct cli_kubelet_config) {
                 .ids_per_pod = (uint32_t) ids_per_pod, .max_pods = (uint32_t) max_pods, .found = true};
         return nullptr;

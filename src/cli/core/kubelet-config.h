@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kubelet-config.h - what the kubelet's configuration says about IDs */
+/* kubelet-config.h - ID settings of the kubelet's configuration */
 #pragma once
 
 #include <stdint.h>
@@ -12,10 +12,10 @@
 struct cli_kubelet_config {
         uint32_t ids_per_pod;
         uint32_t max_pods;
-        bool found; /* false: no file, these are the kubelet's defaults */
+        bool found; /* false: no file, these are the defaults */
 };
 
-/* Reads a KubeletConfiguration. path nullptr = where kubeadm puts it, and there it may be missing. */
+/* Reads a KubeletConfiguration. path nullptr = kubeadm's path, where it may be missing. */
 [[nodiscard]] struct nd_error *cli_kubelet_config_read(const char *path, struct cli_kubelet_config *ret);
 
 /* The same from text, for tests and the fuzzer. */

@@ -2,9 +2,11 @@
 /* log-file.c - see log-file.h
  *
  * Theory of operation
- *   The kubelet rotates a log by renaming it and asking the runtime to reopen it. The monitor then makes a file of the old name and writes to the old one no
- *   more. So a file of that name that is not the one we have open says that ours is complete: it is looked for first, then ours is read to its end, then the
- *   new one begins. In the other order a line that came between would be lost. A file that became shorter was emptied in place: it is read from its beginning. */
+ *   The kubelet rotates a log by renaming it and asking the runtime to reopen it. The monitor then
+ *   creates a file of the old name and no longer writes to the old one. So if another file has the
+ *   name, ours is complete. We check for that first, then read ours to its end, then switch to the
+ *   new one; in the other order a line written in between would be lost. A file that got shorter
+ *   was truncated: it is read from the beginning. */
 #include "cli/core/log-file.h"
 
 #include <fcntl.h>
@@ -23,9 +25,9 @@ struct nd_error *cli_log_file_open(const char *path, struct cli_log_file *ret) {
         struct stat st;
 
         if (fd < 0 || fstat(fd, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "open the log '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "open log '%s'", path);
         if (!S_ISREG(st.st_mode))
-                return nd_error_new(ND_INVALID, 0, "the log '%s' is no regular file", path);
+                return nd_error_new(ND_INVALID, 0, "log '%s' is not a regular file", path);
         *ret = (struct cli_log_file) {.path = path, .fd = nd_take_fd(fd), .rest = ND_TEXT(LOG_FILE_LINE + READ)};
         return nullptr;
 }
@@ -35,7 +37,7 @@ void cli_log_file_seek(struct cli_log_file *file, off_t at) {
         file->rest.length = 0;
 }
 
-/* Gives the whole lines of the rest, and keeps what follows them. */
+/* Passes on complete lines and keeps the rest. */
 static void give_lines(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
         const char *at = file->rest.bytes, *const end = file->rest.bytes + file->rest.length;
         const char *newline;
@@ -61,7 +63,7 @@ struct nd_error *cli_log_file_read(struct cli_log_file *file, cli_log_file_line 
                 nd_text_append(&file->rest, buffer, (size_t) n);
                 give_lines(file, each, userdata);
         }
-        return n < 0 ? nd_error_new(nd_error_code_of(errno), errno, "read the log '%s'", file->path) : nullptr;
+        return n < 0 ? nd_error_new(nd_error_code_of(errno), errno, "read log '%s'", file->path) : nullptr;
 }
 
 void cli_log_file_finish(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
@@ -70,7 +72,7 @@ void cli_log_file_finish(struct cli_log_file *file, cli_log_file_line each, void
         file->rest.length = 0;
 }
 
-/* The file that has the name now, if it is another one than ours; else a descriptor that is none. */
+/* Opens the file that has the name now, if it is not ours; else returns a negative descriptor. */
 static int open_successor(const struct cli_log_file *file, struct cli_log_file *ret) {
         nd_autoerror struct nd_error *error = nullptr;
         struct stat ours, named;

@@ -38,13 +38,13 @@ bool cli_usage_rate(const Nodens__V1__Usage *before, const Nodens__V1__Usage *no
         return true;
 }
 
-/* ---- by id ---- */
+/* ---- lookup by ID ---- */
 
 static const Nodens__V1__UsageAnswer *usage_of(const struct cli_usage_sample *sample) {
         return (const Nodens__V1__UsageAnswer *) sample->usage;
 }
 
-/* The usages of pods and containers; ids of both are random, so one map holds them. */
+/* Maps IDs to the usage of pods and containers; IDs of both are random, so one map holds them. */
 static void index_usage(const struct cli_usage_sample *sample, struct nd_map *ret) {
         for (size_t i = 0; sample->usage && i < usage_of(sample)->n_pods; i++) {
                 const Nodens__V1__PodUsage *pod = usage_of(sample)->pods[i];
@@ -69,7 +69,7 @@ static const Nodens__V1__ContainerEntry *find_container(const Nodens__V1__PodEnt
         return nullptr;
 }
 
-/* ---- lines ---- */
+/* ---- rows ---- */
 
 static int by_name(const void *a, const void *b) {
         const struct cli_usage_row *left = a, *right = b;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pod-usage.h - resource usage of pods and containers: two samples of their counters, and the rate between them
+/* pod-usage.h - resource usage of pods and containers, from two samples of their counters
  *
- * The daemon reports the CPU time since the start; the current use is the difference of two samples. The names come from the list of pods. */
+ * The daemon reports the CPU time since the start; the current use is the difference of two
+ * samples. The names come from the list of pods. */
 #pragma once
 
 #include <nodens.pb-c.h>
@@ -9,16 +10,16 @@
 #include "base/error.h"
 #include "base/vector.h"
 
-/* One line of a table: a container, or a pod as a whole. Names and ids belong to the sample. */
+/* One row of a table: a container or a whole pod. The sample owns names and IDs. */
 struct cli_usage_row {
         const Nodens__V1__PodEntry *pod;
-        const Nodens__V1__ContainerEntry *container; /* nullptr: the pod */
+        const Nodens__V1__ContainerEntry *container; /* nullptr: a whole pod */
         const Nodens__V1__Usage *usage;
         bool has_rate;
-        uint64_t nano_cores; /* nanoseconds of CPU in a second */
-        bool has_disk;       /* containers */
+        uint64_t nano_cores; /* nanoseconds of CPU per second */
+        bool has_disk;       /* for containers */
         uint64_t disk;
-        bool has_network; /* pods */
+        bool has_network; /* for pods */
         uint64_t received, sent;
 };
 
@@ -36,13 +37,14 @@ void cli_usage_sample_done(struct cli_usage_sample *sample);
 
 void cli_usage_rows_done(struct cli_usage_rows *rows);
 
-/* The rows of a sample, by name; before may be empty, and no rate is known then. */
+/* Makes the rows of a sample, sorted by name. before may be empty; then there are no rates. */
 void cli_usage_of_containers(const struct cli_usage_sample *before, const struct cli_usage_sample *now,
                              struct cli_usage_rows *ret);
 void cli_usage_of_pods(const struct cli_usage_sample *before, const struct cli_usage_sample *now, struct cli_usage_rows *ret);
 
-/* The most CPU first; what has no rate last. */
+/* Sorts by CPU use, highest first; rows without a rate come last. */
 void cli_usage_sort_by_cpu(struct cli_usage_rows *rows);
 
-/* The rate between two samples of one counter; false when there is none, as for a container that was started between them. */
+/* Computes the rate between two samples of one counter; false when there is none, e.g. for a
+ * container started in between. */
 [[nodiscard]] bool cli_usage_rate(const Nodens__V1__Usage *before, const Nodens__V1__Usage *now, uint64_t *ret);

@@ -78,7 +78,8 @@ static size_t screen_lines(void) {
         return ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > 2 ? window.ws_row : LINES_DEFAULT;
 }
 
-/* Only so many lines as the screen has can be drawn over; of a longer list those that still move come first. */
+/* Only as many lines as the screen has can be redrawn; of a longer list unfinished items come
+ * first. */
 void cli_progress_show(struct cli_progress *progress, bool last) {
         size_t room = screen_lines() - 1, lines = 0, finished = 0;
         uint64_t now = nd_clock_us();
@@ -99,7 +100,7 @@ void cli_progress_show(struct cli_progress *progress, bool last) {
                 }
         }
         if (finished > 0) {
-                printf("\r\033[K%zu of %zu layers are there\n", finished, progress->items.count);
+                printf("\r\033[K%zu of %zu layers complete\n", finished, progress->items.count);
                 lines++;
         }
         for (; lines < progress->drawn; lines++)

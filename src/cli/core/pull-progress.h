@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pull-progress.h - follows a Pull or Import call of nodens-cri until its end, and prints its progress and the images' ids */
+/* pull-progress.h - follows a Pull or Import call and prints its progress and the image IDs */
 #pragma once
 
 #include <protobuf-c/protobuf-c.h>
 
-/* The exit code of the command, whose name begins error messages. quiet: print ids only. */
+/* Returns the command's exit status. command is the prefix of error messages. quiet: print IDs
+ * only. */
 int cli_pull_progress_follow(const char *command, const char *socket, const char *path, const ProtobufCMessage *request,
                              bool quiet);

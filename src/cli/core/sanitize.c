@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The second kind of control characters, U+0080 to U+009F: some terminals obey them as they obey an escape. */
+/* C1 control characters, U+0080 to U+009F: some terminals interpret them like escape sequences. */
 static bool is_high_control(const char *bytes, size_t length) {
         return length == 2 && (unsigned char) bytes[0] == 0xc2 && (unsigned char) bytes[1] < 0xa0;
 }

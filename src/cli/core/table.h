@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table.h - aligned columns for people, over libsmartcols; colour only on a terminal */
+/* table.h - prints tables with libsmartcols; colour only on a terminal */
 #pragma once
 
 #include <stddef.h>
@@ -13,7 +13,8 @@ struct cli_table {
 
 void cli_table_done(struct cli_table *table);
 void cli_table_init(struct cli_table *table,
-                    const char *const *headings); /* ends with nullptr; a cell may hold several lines */
+                    /* terminated by nullptr; a cell may have several lines */
+                    const char *const *headings);
 void cli_table_row(struct cli_table *table, const char *const *cells,
                    const char *colour); /* of the first cell; nullptr = none */
 void cli_table_heading(struct cli_table *table, const char *text);

@@ -11,7 +11,7 @@ enum {
         LIST_TEXT = 8 << 10,
 };
 
-/* What was typed, cut at its slashes. */
+/* A name, split at its slashes. */
 struct words {
         char *text;
         const char *part[PARTS];
@@ -31,14 +31,14 @@ static struct nd_error *cut(const char *name, struct words *ret) {
                 if (slash)
                         *slash++ = '\0';
                 if (ret->count == PARTS || *at == '\0')
-                        return nd_error_new(ND_INVALID, 0, "'%s' is not [NAMESPACE/]POD[/CONTAINER]", name);
+                        return nd_error_new(ND_INVALID, 0, "invalid name '%s': use [NAMESPACE/]POD[/CONTAINER]", name);
                 ret->part[ret->count++] = at;
                 at = slash;
         } while (at);
         return nullptr;
 }
 
-/* ---- who fits ---- */
+/* ---- matching ---- */
 
 static bool is_prefix_of_id(const char *word, const char *id) {
         return strlen(word) >= TARGET_ID_PREFIX && nd_has_prefix(id, word);
@@ -87,24 +87,24 @@ static void add_name(struct nd_text *list, size_t number, const char *name) {
                 nd_text_add(list, ", and more");
 }
 
-/* All that fit must be one pod's. */
+/* Checks that all matches belong to one pod. */
 static struct nd_error *require_one_pod(const struct cli_target_pods *pods, const char *name) {
         nd_autotext struct nd_text list = ND_TEXT(LIST_TEXT);
         size_t number = 0;
 
         for (size_t i = 0; i < pods->count; i++) {
                 nd_autofree char *text = cli_target_pod_name(pods->items[i]);
-                bool told = false;
+                bool listed = false;
 
                 for (size_t j = 0; j < i; j++)
-                        told = told || same_pod(pods->items[i], pods->items[j]);
-                if (!told)
+                        listed = listed || same_pod(pods->items[i], pods->items[j]);
+                if (!listed)
                         add_name(&list, number++, text);
         }
         if (number == 0)
-                return nd_error_new(ND_NOT_FOUND, 0, "no pod is called '%s'; 'nodens pods' lists those that are there", name);
+                return nd_error_new(ND_NOT_FOUND, 0, "no pod named '%s'; see 'nodens pods'", name);
         if (number > 1)
-                return nd_error_new(ND_INVALID, 0, "'%s' is several pods; say which: %s", name, nd_text_get(&list));
+                return nd_error_new(ND_INVALID, 0, "'%s' is ambiguous; it matches several pods: %s", name, nd_text_get(&list));
         return nullptr;
 }
 
@@ -115,7 +115,7 @@ struct nd_error *cli_target_pod(const Nodens__V1__PodsAnswer *answer, const char
 
         nd_try(cut(name, &words));
         if (words.count > 2)
-                return nd_error_new(ND_INVALID, 0, "'%s' is not a pod: name it as NAMESPACE/POD", name);
+                return nd_error_new(ND_INVALID, 0, "invalid pod name '%s': use NAMESPACE/POD", name);
         for (size_t i = 0; i < answer->n_pods; i++)
                 if (words.count == 1 ? is_pod(answer->pods[i], nullptr, words.part[0])
                                      : is_pod(answer->pods[i], words.part[0], words.part[1]))
@@ -171,19 +171,20 @@ static struct nd_error *require_one_container(const struct targets *found, const
                 nd_autofree char *pod = cli_target_pod_name(found->items[i].pod),
                                  *container = cli_sanitize_text(found->items[i].container->name),
                                  *text = nd_format("%s/%s", pod, container);
-                bool told = false;
+                bool listed = false;
 
                 for (size_t j = 0; j < i; j++)
-                        told = told || same_container(&found->items[i], &found->items[j]);
-                if (!told)
+                        listed = listed || same_container(&found->items[i], &found->items[j]);
+                if (!listed)
                         add_name(&list, number++, text);
         }
         if (number > 1)
-                return nd_error_new(ND_INVALID, 0, "'%s' is several containers; say which: %s", name, nd_text_get(&list));
+                return nd_error_new(ND_INVALID, 0, "'%s' is ambiguous; it matches several containers: %s", name,
+                                    nd_text_get(&list));
         return nullptr;
 }
 
-/* Nothing fits: is it the pod that is not there, or a container in it? */
+/* Explains a name without matches: does the pod not exist, or the container in it? */
 static struct nd_error *explain_absence(const Nodens__V1__PodsAnswer *answer, const char *name, const struct words *words) {
         for (size_t i = 0; i < answer->n_pods; i++) {
                 const Nodens__V1__PodEntry *pod = answer->pods[i];
@@ -201,18 +202,17 @@ static struct nd_error *explain_absence(const Nodens__V1__PodsAnswer *answer, co
                         add_name(&list, c, container);
                 }
                 return nd_error_new(ND_NOT_FOUND, 0, "pod %s has no such container%s%s", text,
-                                    list.length > 0 ? "; it has " : ", and none at all", nd_text_get(&list));
+                                    list.length > 0 ? "; it has " : "; it has none", nd_text_get(&list));
         }
-        return nd_error_new(ND_NOT_FOUND, 0, "no pod or container is called '%s'; 'nodens pods' lists the pods that are there",
-                            name);
+        return nd_error_new(ND_NOT_FOUND, 0, "no pod or container named '%s'; see 'nodens pods'", name);
 }
 
 static struct nd_error *choose(const struct targets *found, const char *name, bool previous, struct cli_target *ret) {
         nd_try(require_one_container(found, name));
         if (previous && found->count < 2)
                 return nd_error_new(ND_NOT_FOUND, 0,
-                                    "'%s' has no container before this one: it was not started over, "
-                                    "or what was before has been removed",
+                                    "'%s' has no previous container: it was not restarted, "
+                                    "or the previous one was removed",
                                     name);
         *ret = found->items[previous ? 1 : 0];
         return nullptr;

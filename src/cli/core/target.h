@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* target.h - which pod or container somebody means
+/* target.h - resolves the name of a pod or container
  *
  *      NAMESPACE/POD/CONTAINER      NAMESPACE/POD      POD/CONTAINER      POD
  *
- * POD is a name, a pod's uid, or the beginning of its sandbox's id; alone it may also be the beginning of a container's id. Whoever is meant must be clear:
- * a name that fits several is refused with a list of them. Of a pod or container that was started over the newest is meant. */
+ * POD is a name, a pod's UID, or a prefix of its sandbox's ID; alone it may also be a prefix of a
+ * container's ID. A name that matches several objects is rejected with a list of them. Of a
+ * restarted pod or container the newest is chosen. */
 #pragma once
 
 #include <nodens.pb-c.h>
@@ -13,8 +14,8 @@
 #include "base/vector.h"
 
 enum {
-        TARGET_ID_PREFIX = 4, /* digits of an id that are enough */
-        TARGET_LISTED = 20,   /* of those that a name fits, how many are told */
+        TARGET_ID_PREFIX = 4, /* minimum length of an ID prefix */
+        TARGET_LISTED = 20,   /* limit of matches in an error message */
 };
 
 struct cli_target {
@@ -27,14 +28,15 @@ struct cli_target_pods { /* see base/vector.h */
         size_t count, capacity;
 };
 
-/* All sandboxes of one pod, the newest first: there are several while an old one waits for its removal. ND_NOT_FOUND, or ND_INVALID for a name that is
- * not clear. */
+/* Returns all sandboxes of one pod, newest first: there are several while an old one waits for its
+ * removal. ND_NOT_FOUND, or ND_INVALID for an ambiguous name. */
 [[nodiscard]] struct nd_error *cli_target_pod(const Nodens__V1__PodsAnswer *answer, const char *name,
                                               struct cli_target_pods *ret);
 
-/* A container; container_name is for those who name it apart, else nullptr. previous: the one that was there before the newest. */
+/* Finds a container; container_name is its name if given separately, else nullptr. previous: the
+ * one before the newest. */
 [[nodiscard]] struct nd_error *cli_target_container(const Nodens__V1__PodsAnswer *answer, const char *name,
                                                     const char *container_name, bool previous, struct cli_target *ret);
 
-/* "namespace/pod", fit for a terminal. The caller's to free. */
+/* Formats "namespace/pod", sanitized for a terminal. The caller frees it. */
 [[nodiscard]] char *cli_target_pod_name(const Nodens__V1__PodEntry *pod);

@@ -7,7 +7,7 @@ static struct nd_error *parse(const char *text, int *ret) {
         return cli_exec_status_parse(text, strlen(text), ret);
 }
 
-static void a_command_that_has_run_gives_its_code([[maybe_unused]] void **state) {
+static void a_command_that_ran_returns_its_exit_status([[maybe_unused]] void **state) {
         int code = -1;
 
         expect_ok(parse("{\"metadata\":{},\"status\":\"Success\"}", &code));
@@ -19,7 +19,7 @@ static void a_command_that_has_run_gives_its_code([[maybe_unused]] void **state)
         assert_int_equal(code, 137);
 }
 
-static void a_command_that_could_not_run_gives_the_reason([[maybe_unused]] void **state) {
+static void a_command_that_could_not_run_returns_the_reason([[maybe_unused]] void **state) {
         int code = -1;
 
         expect_error(parse("{\"status\":\"Failure\",\"message\":\"no such file: nope\",\"reason\":\"InternalError\"}", &code),
@@ -28,16 +28,16 @@ static void a_command_that_could_not_run_gives_the_reason([[maybe_unused]] void 
                 parse("{\"status\":\"Failure\",\"reason\":\"NonZeroExitCode\",\"details\":{\"causes\":[{\"reason\":\"ExitCode\","
                       "\"message\":\"0\"}]}}",
                       &code),
-                ND_UNKNOWN, "it failed");
-        expect_error(parse("[]", &code), ND_UNKNOWN, "it failed");
-        expect_error(parse("{", &code), ND_INVALID, "the command's end");
+                ND_UNKNOWN, "the command failed");
+        expect_error(parse("[]", &code), ND_UNKNOWN, "the command failed");
+        expect_error(parse("{", &code), ND_INVALID, "exit status of the command");
         assert_int_equal(code, -1);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_command_that_has_run_gives_its_code),
-                cmocka_unit_test(a_command_that_could_not_run_gives_the_reason),
+                cmocka_unit_test(a_command_that_ran_returns_its_exit_status),
+                cmocka_unit_test(a_command_that_could_not_run_returns_the_reason),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -22,7 +22,7 @@ static void append(const char *path, const char *text) {
         (void) fclose(file);
 }
 
-static void lines_are_given_when_they_are_whole([[maybe_unused]] void **state) {
+static void lines_are_returned_when_they_are_complete([[maybe_unused]] void **state) {
         scratch_directory directory = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", directory);
         nd_cleanup(cli_log_file_done) struct cli_log_file file = LOG_FILE_NONE;
@@ -51,7 +51,7 @@ static void a_rotation_loses_and_repeats_nothing([[maybe_unused]] void **state) 
         expect_ok(cli_log_file_open(path, &file));
         expect_ok(cli_log_file_follow(&file, take, &got));
         assert_int_equal(rename(path, old), 0);
-        append(old, "two\n"); /* the monitor has not been asked to reopen yet */
+        append(old, "two\n"); /* the monitor has not reopened the log yet */
         expect_ok(cli_log_file_follow(&file, take, &got));
         append(old, "three\n");
         append(path, "four\n"); /* now it has */
@@ -61,7 +61,7 @@ static void a_rotation_loses_and_repeats_nothing([[maybe_unused]] void **state) 
         assert_string_equal(nd_text_get(&got), "one|two|three|four|five|");
 }
 
-static void a_log_that_was_emptied_is_read_from_its_beginning([[maybe_unused]] void **state) {
+static void a_truncated_log_is_read_from_the_beginning([[maybe_unused]] void **state) {
         scratch_directory directory = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", directory);
         nd_cleanup(cli_log_file_done) struct cli_log_file file = LOG_FILE_NONE;
@@ -76,7 +76,7 @@ static void a_log_that_was_emptied_is_read_from_its_beginning([[maybe_unused]] v
         assert_string_equal(nd_text_get(&got), "a long line|new|");
 }
 
-static void a_line_without_an_end_is_given_in_pieces([[maybe_unused]] void **state) {
+static void a_line_without_an_end_is_returned_in_pieces([[maybe_unused]] void **state) {
         scratch_directory directory = scratch_make();
         nd_autofree char *path = nd_format("%s/0.log", directory), *bytes = nd_malloc(LOG_FILE_LINE + 1);
         nd_cleanup(cli_log_file_done) struct cli_log_file file = LOG_FILE_NONE;
@@ -91,23 +91,23 @@ static void a_line_without_an_end_is_given_in_pieces([[maybe_unused]] void **sta
         assert_int_equal(got.bytes[LOG_FILE_LINE], '|');
 }
 
-static void only_a_regular_file_is_a_log([[maybe_unused]] void **state) {
+static void only_regular_files_are_accepted([[maybe_unused]] void **state) {
         scratch_directory directory = scratch_make();
         nd_autofree char *link = nd_format("%s/link", directory);
         struct cli_log_file file;
 
         assert_int_equal(symlink("/etc/hostname", link), 0);
-        expect_error(cli_log_file_open(link, &file), ND_INTERNAL, "open the log");
-        expect_error(cli_log_file_open(directory, &file), ND_INVALID, "is no regular file");
+        expect_error(cli_log_file_open(link, &file), ND_INTERNAL, "open log");
+        expect_error(cli_log_file_open(directory, &file), ND_INVALID, "is not a regular file");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(lines_are_given_when_they_are_whole),
+                cmocka_unit_test(lines_are_returned_when_they_are_complete),
                 cmocka_unit_test(a_rotation_loses_and_repeats_nothing),
-                cmocka_unit_test(a_log_that_was_emptied_is_read_from_its_beginning),
-                cmocka_unit_test(a_line_without_an_end_is_given_in_pieces),
-                cmocka_unit_test(only_a_regular_file_is_a_log),
+                cmocka_unit_test(a_truncated_log_is_read_from_the_beginning),
+                cmocka_unit_test(a_line_without_an_end_is_returned_in_pieces),
+                cmocka_unit_test(only_regular_files_are_accepted),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -3,7 +3,7 @@
 
 #include "cli/core/pod-usage.h"
 
-/* A look at two pods, one container each; how much CPU each has used. */
+/* A sample of two pods with one container each, and their CPU time. */
 struct world {
         Nodens__V1__PodEntry pods[2];
         Nodens__V1__PodEntry *pod_list[2];
@@ -61,7 +61,7 @@ static void fill(struct world *w, uint64_t at, uint64_t first, uint64_t second) 
         w->sample = (struct cli_usage_sample) {.pods = &w->pods_answer.base, .usage = &w->usage_answer.base};
 }
 
-static void a_rate_is_what_was_used_between_two_looks([[maybe_unused]] void **state) {
+static void a_rate_is_the_use_between_two_samples([[maybe_unused]] void **state) {
         struct world before = {}, now = {};
         struct cli_usage_rows rows = {};
 
@@ -81,7 +81,7 @@ static void a_rate_is_what_was_used_between_two_looks([[maybe_unused]] void **st
         nd_vector_done(&rows);
 }
 
-static void the_most_cpu_comes_first_and_what_is_not_known_last([[maybe_unused]] void **state) {
+static void rows_are_sorted_by_cpu_and_unknown_rates_come_last([[maybe_unused]] void **state) {
         struct world before = {}, now = {};
         struct cli_usage_rows rows = {};
 
@@ -96,7 +96,7 @@ static void the_most_cpu_comes_first_and_what_is_not_known_last([[maybe_unused]]
         nd_vector_done(&rows);
 }
 
-static void one_look_and_a_counter_that_began_anew_give_no_rate([[maybe_unused]] void **state) {
+static void one_sample_or_a_reset_counter_gives_no_rate([[maybe_unused]] void **state) {
         struct world before = {}, now = {};
         struct cli_usage_sample none = {};
         struct cli_usage_rows rows = {};
@@ -114,9 +114,9 @@ static void one_look_and_a_counter_that_began_anew_give_no_rate([[maybe_unused]]
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_rate_is_what_was_used_between_two_looks),
-                cmocka_unit_test(the_most_cpu_comes_first_and_what_is_not_known_last),
-                cmocka_unit_test(one_look_and_a_counter_that_began_anew_give_no_rate),
+                cmocka_unit_test(a_rate_is_the_use_between_two_samples),
+                cmocka_unit_test(rows_are_sorted_by_cpu_and_unknown_rates_come_last),
+                cmocka_unit_test(one_sample_or_a_reset_counter_gives_no_rate),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -3,7 +3,7 @@
 
 #include "cli/core/sanitize.h"
 
-static void what_a_terminal_would_obey_becomes_question_marks([[maybe_unused]] void **state) {
+static void control_characters_become_question_marks([[maybe_unused]] void **state) {
         static const struct {
                 const char *given, *plain;
         } cases[] = {
@@ -29,7 +29,7 @@ static void what_a_terminal_would_obey_becomes_question_marks([[maybe_unused]] v
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(what_a_terminal_would_obey_becomes_question_marks),
+                cmocka_unit_test(control_characters_become_question_marks),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/core/target.h"
 
-/* Pods in few words; they live as long as the test. */
+/* A small list of pods, valid as long as the test. */
 enum { MOST = 8 };
 
 static Nodens__V1__PodEntry pods[MOST];
@@ -28,7 +28,7 @@ static void add_pod(const char *id, const char *namespace, const char *name, uin
         pod_list[answer.n_pods++] = pod;
 }
 
-/* Of the pod that was added last. */
+/* Adds it to the last pod. */
 static void add_container(const char *id, const char *name, uint64_t created) {
         Nodens__V1__ContainerEntry *container = &containers[container_count];
 
@@ -67,7 +67,7 @@ static const char *meant(const char *name, const char *container, bool previous)
         return text;
 }
 
-static void a_container_is_named_as_people_name_it([[maybe_unused]] void **state) {
+static void a_container_is_found_by_all_forms_of_its_name([[maybe_unused]] void **state) {
         assert_string_equal(meant("default/web/nginx", nullptr, false), "c0de0002");
         assert_string_equal(meant("test/web", nullptr, false), "c0de0004");
         assert_string_equal(meant("web/log", nullptr, false), "c0de0003");
@@ -79,28 +79,29 @@ static void a_container_is_named_as_people_name_it([[maybe_unused]] void **state
         assert_string_equal(meant("aaaa/nginx", nullptr, true), "c0de0001");
 }
 
-static void a_name_that_is_not_clear_is_refused_with_a_list([[maybe_unused]] void **state) {
-        assert_string_equal(meant("web", nullptr, false),
-                            "'web' is several containers; say which: test/web/nginx, default/web/nginx, default/web/log");
+static void an_ambiguous_name_is_rejected_with_a_list([[maybe_unused]] void **state) {
+        assert_string_equal(
+                meant("web", nullptr, false),
+                "'web' is ambiguous; it matches several containers: test/web/nginx, default/web/nginx, default/web/log");
         assert_string_equal(meant("web/nginx", nullptr, false),
-                            "'web/nginx' is several containers; say which: test/web/nginx, default/web/nginx");
+                            "'web/nginx' is ambiguous; it matches several containers: test/web/nginx, default/web/nginx");
         assert_string_equal(meant("default/web", nullptr, false),
-                            "'default/web' is several containers; say which: default/web/nginx, default/web/log");
+                            "'default/web' is ambiguous; it matches several containers: default/web/nginx, default/web/log");
         expect_contains(meant("c0de", nullptr, false), "several containers");
 }
 
-static void who_is_not_there_is_said_with_what_is([[maybe_unused]] void **state) {
-        expect_contains(meant("nobody", nullptr, false), "no pod or container is called 'nobody'; 'nodens pods'");
+static void a_missing_object_is_reported_with_the_existing_ones([[maybe_unused]] void **state) {
+        expect_contains(meant("missing", nullptr, false), "no pod or container named 'missing'; see 'nodens pods'");
         assert_string_equal(meant("test/web/log", nullptr, false), "pod test/web has no such container; it has nginx");
-        assert_string_equal(meant("dddd", nullptr, false), "pod default/job has no such container, and none at all");
-        expect_contains(meant("test/web", nullptr, true), "has no container before this one");
+        assert_string_equal(meant("dddd", nullptr, false), "pod default/job has no such container; it has none");
+        expect_contains(meant("test/web", nullptr, true), "has no previous container");
         expect_contains(meant("ccc", nullptr, false), "no pod or container");
-        expect_contains(meant("a/b/c/d", nullptr, false), "is not [NAMESPACE/]POD[/CONTAINER]");
-        expect_contains(meant("a//b", nullptr, false), "is not [NAMESPACE/]POD[/CONTAINER]");
-        expect_contains(meant("", nullptr, false), "is not [NAMESPACE/]POD[/CONTAINER]");
+        expect_contains(meant("a/b/c/d", nullptr, false), "use [NAMESPACE/]POD[/CONTAINER]");
+        expect_contains(meant("a//b", nullptr, false), "use [NAMESPACE/]POD[/CONTAINER]");
+        expect_contains(meant("", nullptr, false), "use [NAMESPACE/]POD[/CONTAINER]");
 }
 
-static void a_pod_is_all_its_sandboxes_the_newest_first([[maybe_unused]] void **state) {
+static void a_pod_is_all_its_sandboxes_newest_first([[maybe_unused]] void **state) {
         struct cli_target_pods found = {};
 
         expect_ok(cli_target_pod(&answer, "job", &found));
@@ -111,25 +112,26 @@ static void a_pod_is_all_its_sandboxes_the_newest_first([[maybe_unused]] void **
         assert_int_equal(found.count, 1);
         nd_vector_done(&found);
         expect_error(cli_target_pod(&answer, "web", &found), ND_INVALID,
-                     "'web' is several pods; say which: default/web, test/web");
-        expect_error(cli_target_pod(&answer, "default/web/nginx", &found), ND_INVALID, "is not a pod");
-        expect_error(cli_target_pod(&answer, "other/web", &found), ND_NOT_FOUND, "no pod is called");
+                     "'web' is ambiguous; it matches several pods: default/web, test/web");
+        expect_error(cli_target_pod(&answer, "default/web/nginx", &found), ND_INVALID, "invalid pod name");
+        expect_error(cli_target_pod(&answer, "other/web", &found), ND_NOT_FOUND, "no pod named");
         assert_int_equal(found.count, 0);
 }
 
-static void a_name_in_an_error_cannot_speak_to_the_terminal([[maybe_unused]] void **state) {
+static void names_in_errors_are_sanitized([[maybe_unused]] void **state) {
         pods[0].name = (char *) "evil\033[2J";
-        assert_string_equal(meant("aaaa", nullptr, false),
-                            "'aaaa' is several containers; say which: default/evil?[2J/nginx, default/evil?[2J/log");
+        assert_string_equal(
+                meant("aaaa", nullptr, false),
+                "'aaaa' is ambiguous; it matches several containers: default/evil?[2J/nginx, default/evil?[2J/log");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup(a_container_is_named_as_people_name_it, set_up),
-                cmocka_unit_test_setup(a_name_that_is_not_clear_is_refused_with_a_list, set_up),
-                cmocka_unit_test_setup(who_is_not_there_is_said_with_what_is, set_up),
-                cmocka_unit_test_setup(a_pod_is_all_its_sandboxes_the_newest_first, set_up),
-                cmocka_unit_test_setup(a_name_in_an_error_cannot_speak_to_the_terminal, set_up),
+                cmocka_unit_test_setup(a_container_is_found_by_all_forms_of_its_name, set_up),
+                cmocka_unit_test_setup(an_ambiguous_name_is_rejected_with_a_list, set_up),
+                cmocka_unit_test_setup(a_missing_object_is_reported_with_the_existing_ones, set_up),
+                cmocka_unit_test_setup(a_pod_is_all_its_sandboxes_newest_first, set_up),
+                cmocka_unit_test_setup(names_in_errors_are_sanitized, set_up),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -10,7 +10,7 @@ static const char *size_cell(bool known, uint64_t bytes, char text[static FORMAT
         return known ? cli_format_size(bytes, text) : "-";
 }
 
-/* Thousandths of a CPU, as Kubernetes writes them. */
+/* Thousandths of a CPU, as in Kubernetes. */
 static const char *cpu_cell(const struct cli_usage_row *row, char text[static FORMAT_SIZE]) {
         if (!row->has_rate)
                 return "-";

@@ -2,9 +2,10 @@
 /* cluster.c - see cluster.h
  *
  * Theory of operation
- *   A command asks one thing after the other, so a request is sent and the loop run until it is answered. Rights are asked about where a
- *   constraint fits, and remembered for the next pod. The one who asks is named by --as, and then the API server is asked about somebody else
- *   (SubjectAccessReview); or is whoever the kubeconfig says, who may ask about himself (SelfSubjectAccessReview). */
+ *   Requests are sequential: each one is sent and the loop runs until the response arrives. Access
+ *   is checked only for constraints that fit, and results are cached for the next pod. With --as
+ *   the subject is another user (SubjectAccessReview), else the kubeconfig's own user
+ *   (SelfSubjectAccessReview). */
 #include "cli/lint/cluster.h"
 
 #include <string.h>
@@ -34,12 +35,12 @@ struct cli_lint_cluster {
         struct nd_arena *arena;
         sd_event *loop;
         struct nd_api *api;
-        const char *group; /* of the constraints */
+        const char *group; /* API group of the constraints */
         const char *name;  /* of the namespace */
         struct nd_scc_namespace namespace;
         nd_vector(struct nd_scc *) constraints;
         struct person user;
-        struct nd_map rights; /* of whom and what -> one more than whether */
+        struct nd_map rights; /* cache: subject and constraint -> 1 + allowed */
         struct nd_error *error;
 };
 
@@ -54,7 +55,7 @@ void cli_lint_cluster_free(struct cli_lint_cluster *cluster) {
         free(cluster);
 }
 
-/* ---- one request after the other ---- */
+/* ---- sequential requests ---- */
 
 struct call {
         bool done;
@@ -90,7 +91,7 @@ static struct nd_error *ask(struct cli_lint_cluster *cluster, const char *path, 
         while (!call.done && r >= 0)
                 r = sd_event_run(cluster->loop, UINT64_MAX);
         if (!call.done)
-                return nd_error_new(ND_INTERNAL, -r, "event loop");
+                return nd_error_new(ND_INTERNAL, -r, "run the event loop");
         if (ret_status)
                 *ret_status = call.status;
         if (call.error)
@@ -137,7 +138,7 @@ static struct nd_error *list_constraints(struct cli_lint_cluster *cluster, long 
         return nullptr;
 }
 
-/* Of a cluster with the guard, or of OpenShift. */
+/* A cluster with nodens-guard, or OpenShift. */
 static struct nd_error *find_constraints(struct cli_lint_cluster *cluster) {
         static const char *const groups[] = {"security.nodens.io", "security.openshift.io"};
 
@@ -151,8 +152,8 @@ static struct nd_error *find_constraints(struct cli_lint_cluster *cluster) {
                         continue;
                 return nd_take_ptr(error);
         }
-        return nd_error_new(ND_NOT_FOUND, 0, "the cluster has no security context constraints, neither of %s nor of %s",
-                            groups[0], groups[1]);
+        return nd_error_new(ND_NOT_FOUND, 0, "the cluster has no security context constraints of %s or %s", groups[0],
+                            groups[1]);
 }
 
 struct named {
@@ -181,9 +182,9 @@ static struct nd_error *read_namespace(struct cli_lint_cluster *cluster) {
         return nullptr;
 }
 
-/* ---- who asks ---- */
+/* ---- the user ---- */
 
-/* The groups that an API server gives a service account by its name. */
+/* Sets the groups that an API server derives from a service account's name. */
 static void set_groups(struct cli_lint_cluster *cluster, const char *name, struct person *person) {
         const char *namespace = nd_has_prefix(name, ACCOUNT) ? name + strlen(ACCOUNT) : nullptr;
         const char **groups = nd_arena_alloc(cluster->arena, 3, sizeof *groups);
@@ -226,7 +227,7 @@ static struct nd_error *find_user(struct cli_lint_cluster *cluster, const char *
         return nullptr;
 }
 
-/* ---- rights ---- */
+/* ---- access reviews ---- */
 
 static bool is_listed(const struct nd_scc *scc, const struct person *person) {
         for (size_t i = 0; i < person->groups.count; i++)
@@ -284,7 +285,7 @@ static bool has_right(struct cli_lint_cluster *cluster, const struct nd_scc *scc
         if (!allowed)
                 error = ask_right(cluster, scc, person, &allowed);
         if (error && !cluster->error)
-                cluster->error = nd_error_wrap(error, "cannot ask what '%s' may use", person->name);
+                cluster->error = nd_error_wrap(error, "access review for '%s'", person->name);
         else
                 nd_error_free(error);
         (void) nd_map_put(&cluster->rights, key, (void *) (uintptr_t) (allowed ? 2 : 1));
@@ -325,7 +326,7 @@ struct nd_error *cli_lint_cluster_open(const struct cli_lint_cluster_settings *s
         int r = sd_event_new(&cluster->loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         cluster->arena = arena;
         nd_try(nd_kubeconfig_find(settings->kubeconfig, &kubeconfig));
         nd_try(nd_api_new(cluster->loop, &kubeconfig, &cluster->api));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster.h - the constraints, the namespace and the access rights of a cluster, for `nodens lint` */
+/* cluster.h - constraints, namespace and access reviews of a cluster, for `nodens lint` */
 #pragma once
 
 #include "base/arena.h"
@@ -9,7 +9,7 @@
 
 struct cli_lint_cluster;
 
-/* Which cluster and whose access; nullptr where the kubeconfig says it. */
+/* Which cluster and which user; nullptr = as in the kubeconfig. */
 struct cli_lint_cluster_settings {
         const char *kubeconfig;
         const char *namespace;
@@ -18,7 +18,7 @@ struct cli_lint_cluster_settings {
 
 void cli_lint_cluster_free(struct cli_lint_cluster *cluster);
 
-/* Asks the cluster for its constraints and the namespace; both live in the arena. */
+/* Fetches constraints and namespace from the cluster; both live in the arena. */
 [[nodiscard]] struct nd_error *cli_lint_cluster_open(const struct cli_lint_cluster_settings *settings, struct nd_arena *arena,
                                                      struct cli_lint_cluster **ret);
 
@@ -26,6 +26,8 @@ const struct nd_scc *cli_lint_cluster_constraint(const struct cli_lint_cluster *
                                                  size_t number); /* nullptr after the last */
 struct nd_scc_namespace cli_lint_cluster_namespace(const struct cli_lint_cluster *cluster);
 
-/* Whether the user, or the account that the pod runs as, may use a constraint. What could not be asked is no, and cli_lint_cluster_error() tells. */
+/* Returns whether the user, or the service account of the pod, may use a constraint. A failed
+ * access review counts as denied; cli_lint_cluster_error() returns the error. */
 bool cli_lint_cluster_may_use(struct cli_lint_cluster *cluster, const struct nd_scc *scc, const struct nd_pod *pod);
-const struct nd_error *cli_lint_cluster_error(const struct cli_lint_cluster *cluster); /* the first one; nullptr: none */
+/* the first one; nullptr: none */
+const struct nd_error *cli_lint_cluster_error(const struct cli_lint_cluster *cluster);

@@ -3,10 +3,11 @@
 #include "cli/lint/lint.h"
 #include "policy/hostusers.h"
 
-/* What the guard's allocator gives the first namespace: offline there is none to ask. */
+/* The ranges that the guard assigns to the first namespace: offline there is no real one. */
 static const struct nd_scc_namespace sample_namespace = {.uid_range = "1000000000/10000", .mcs = "s0:c1,c0"};
 
-/* Of the default constraints some are for everybody. Of others nobody knows here who may use them, so they count as granted. */
+/* Some default constraints are for all users. For others the grants are unknown offline, so they
+ * count as granted. */
 static bool is_for_everybody(const struct nd_scc *scc, [[maybe_unused]] void *userdata) {
         for (size_t i = 0; i < nd_scc_default_count; i++)
                 if (scc == &nd_scc_defaults[i].scc)
@@ -14,7 +15,7 @@ static bool is_for_everybody(const struct nd_scc *scc, [[maybe_unused]] void *us
         return true;
 }
 
-struct access_question { /* a cluster, about one pod */
+struct access_question { /* an access review for one pod */
         struct cli_lint_cluster *cluster;
         const struct nd_pod *pod;
 };
@@ -25,14 +26,16 @@ static bool is_allowed_in_cluster(const struct nd_scc *scc, void *userdata) {
         return cli_lint_cluster_may_use(asking->cluster, scc, asking->pod);
 }
 
-/* Points do not see seccomp: of two that take a pod the one without a wildcard there asks for less trust. */
+/* Points ignore seccomp: of two constraints that admit a pod, the one without a wildcard there is
+ * stricter. */
 static bool is_stricter(const struct nd_scc *a, const struct nd_scc *b) {
         bool lax_a = nd_shape_texts_have(&a->seccomp_profiles, "*"), lax_b = nd_shape_texts_have(&b->seccomp_profiles, "*");
 
         return lax_a != lax_b ? lax_b : nd_scc_points(a) < nd_scc_points(b);
 }
 
-/* Priorities say who wins where several are granted. Here the question is which grant would do, so the strictest counts. */
+/* Priorities decide between several granted constraints. Here the question is which grant would be
+ * enough, so the strictest one counts. */
 static const struct nd_scc *strictest(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena) {
         const struct nd_scc *best = nullptr;
 

@@ -6,7 +6,8 @@
  *        constraint: restricted-v2                constraintWithUserNamespace: restricted-v3, or none
  *        valid: true
  *
- * What is not named is not compared. An expectation that no manifest answers to is broken, too. */
+ * Keys that are not given are not compared. An expectation without a matching manifest fails,
+ * too. */
 #include "base/yaml.h"
 #include "cli/lint/lint.h"
 
@@ -32,7 +33,7 @@ static const struct nd_shape_field expectation_fields[] = {
 };
 static const struct nd_shape expectation_shape = {.size = sizeof(struct expectation), .fields = expectation_fields};
 
-/* A key that nobody reads is a test that cannot fail. */
+/* An unknown key would make a test that cannot fail. */
 static struct nd_error *check_keys(yyjson_val *object) {
         yyjson_obj_iter members;
 
@@ -77,7 +78,7 @@ static struct nd_error *take_expectation(struct cli_lint *lint, yyjson_val *obje
         nd_try(nd_shape_decode(&expectation_shape, object, &lint->arena, &expectation));
         nd_try(check_keys(object));
         if (!expectation.name)
-                return nd_error_new(ND_INVALID, 0, "'name' is missing");
+                return nd_error_new(ND_INVALID, 0, "missing 'name'");
         nd_vector_each (subject, &lint->subjects) {
                 if (!nd_streq(subject->workload.name, expectation.name) ||
                     (expectation.kind && !nd_streq(subject->workload.kind, expectation.kind)))
@@ -101,7 +102,7 @@ struct nd_error *cli_lint_expect(struct cli_lint *lint, const char *path) {
         nd_try(cli_lint_file(path, &bytes, &length));
         nd_try(nd_error_wrap(nd_yaml_parse(bytes, length, LINT_BYTES, &doc), "%s", path));
         if (!yyjson_is_arr(yyjson_doc_get_root(doc)) || yyjson_arr_size(yyjson_doc_get_root(doc)) == 0)
-                return nd_error_new(ND_INVALID, 0, "%s: a list of expectations is expected", path);
+                return nd_error_new(ND_INVALID, 0, "%s: not a list of expectations", path);
         yyjson_arr_iter_init(yyjson_doc_get_root(doc), &items);
         for (size_t i = 0; yyjson_arr_iter_has_next(&items); i++)
                 nd_try(nd_error_wrap(take_expectation(lint, yyjson_arr_iter_next(&items)), "%s: item %zu", path, i + 1));

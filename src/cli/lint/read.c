@@ -19,13 +19,13 @@ struct nd_error *cli_lint_file(const char *path, char **ret, size_t *ret_length)
         if (ferror(stdin))
                 return nd_error_new(ND_UNAVAILABLE, errno, "read standard input");
         if (text.overflow)
-                return nd_error_new(ND_INVALID, 0, "more than %d bytes on standard input", LINT_BYTES);
+                return nd_error_new(ND_INVALID, 0, "standard input exceeds %d bytes", LINT_BYTES);
         *ret_length = text.length;
         *ret = text.length > 0 ? nd_text_steal(&text) : nd_strdup("");
         return nullptr;
 }
 
-/* A file while it is read. */
+/* State while a file is read. */
 struct reading {
         struct cli_lint *lint;
         const char *file;
@@ -38,7 +38,7 @@ static struct nd_error *take_object(struct reading *r, yyjson_val *object, size_
         if (!subject.workload.kind)
                 return nullptr;
         if (r->lint->subjects.count >= LINT_SUBJECTS)
-                return nd_error_new(ND_EXHAUSTED, 0, "more than %d pods", LINT_SUBJECTS);
+                return nd_error_new(ND_EXHAUSTED, 0, "limit of %d pods exceeded", LINT_SUBJECTS);
         nd_vector_push(&r->lint->subjects, subject);
         return nullptr;
 }
@@ -66,7 +66,7 @@ struct nd_error *cli_lint_read(struct cli_lint *lint, const char *path) {
         size_t length = 0;
 
         nd_try(cli_lint_file(path, &bytes, &length));
-        /* YAML reads nearly all of JSON, but not escaped characters beyond 16 bits. */
+        /* The YAML parser accepts most of JSON, but no escaped characters beyond 16 bits. */
         not_json = nd_json_parse(bytes, length, LINT_BYTES, &doc);
         if (!not_json)
                 return nd_error_wrap(take_document(doc, 1, &r), "%s", path);
@@ -108,5 +108,5 @@ struct nd_error *cli_lint_read_constraints(struct cli_lint *lint, const char *pa
 
         nd_try(cli_lint_file(path, &bytes, &length));
         nd_try(nd_error_wrap(nd_yaml_each(bytes, length, LINT_BYTES, take_constraints, lint), "%s", path));
-        return lint->sccs.count > 0 ? nullptr : nd_error_new(ND_NOT_FOUND, 0, "%s: no constraint is in there", path);
+        return lint->sccs.count > 0 ? nullptr : nd_error_new(ND_NOT_FOUND, 0, "no constraints found in %s", path);
 }

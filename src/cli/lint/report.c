@@ -8,7 +8,7 @@ enum {
         REPORT = 256 << 20,
 };
 
-/* A manifest is anybody's text: what a terminal would obey is not handed to it. */
+/* Manifests are untrusted text: control characters must not reach the terminal. */
 static void put(const char *text) {
         for (; *text; text++)
                 putchar((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text);
@@ -22,7 +22,7 @@ static void put_line(const char *label, const char *text) {
 
 static const char *constraint_text(const struct cli_lint_result *result, struct nd_arena *arena) {
         if (!result->constraint)
-                return "no constraint takes it";
+                return "no constraint admits it";
         return result->everybody ? result->constraint : nd_arena_format(arena, "%s, if granted", result->constraint);
 }
 
@@ -41,7 +41,7 @@ static void put_advice(const struct cli_lint_subject *subject, struct nd_arena *
         const char *label = nd_arena_format(arena, "for %s", nd_podsecurity_level_name(subject->target));
 
         if (subject->findings.count > 0 && !subject->advice.reached)
-                put_line(label, "no small change is enough");
+                put_line(label, "no small change is sufficient");
         for (size_t i = 0; subject->advice.reached && i < subject->advice.edits.count; i++) {
                 const struct nd_advice_edit *edit = &subject->advice.edits.items[i];
                 const char *what =
@@ -77,7 +77,7 @@ void cli_lint_report_text(const struct cli_lint *lint) {
         for (size_t i = 0; i < lint->broken.count; i++)
                 put_line("NOT AS EXPECTED", lint->broken.items[i]);
         if (bad > 0)
-                printf("%zu of %zu are not as they should be.\n", bad, lint->subjects.count + lint->broken.count);
+                printf("%zu of %zu failed.\n", bad, lint->subjects.count + lint->broken.count);
 }
 
 static void json_side(struct nd_json_out *out, const struct cli_lint_subject *subject, enum cli_lint_side side) {

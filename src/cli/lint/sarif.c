@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sarif.c - findings for code review tools: SARIF 2.1.0, one result per check that has something against a pod */
+/* sarif.c - findings for code review tools: SARIF 2.1.0, one result per failed check of a pod */
 #include <stdio.h>
 
 #include "base/json.h"

@@ -176,8 +176,8 @@ def test_what_cannot_be_run_says_why_and_is_no_exit_code_of_a_command(node: Node
     pod = node.pods.run(name="web")
     pod.container(name="a")
     pod.container("exit 3", name="b").ended()
-    for arguments, words in ((("nobody", "true"), "no pod or container is called 'nobody'"), (("web", "true"), "several containers; say which:"),
-                             (("web/b", "true"), "ended"), (("web/c", "true"), "it has"), (("web/a", "/no/such/program"), "/no/such/program")):
+    for arguments, words in ((("absent", "true"), "no pod or container named 'absent'"), (("web", "true"), "matches several containers:"),
+                             (("web/b", "true"), "exited"), (("web/c", "true"), "it has"), (("web/a", "/no/such/program"), "/no/such/program")):
         done = node.run("exec", *arguments)
         assert done.returncode == 125 and words in done.stderr.decode(), (arguments, done)
     assert "nodens logs" in node.run("exec", "web/b", "true").stderr.decode()
@@ -252,7 +252,7 @@ def test_the_log_before_a_restart_is_there_as_long_as_its_container(node: Node) 
     assert node.said("logs", "web") == "second\n" and node.said("logs", "-p", "web") == "first\n"
     first.remove()
     done = node.run("logs", "-p", "web")
-    assert done.returncode == 1 and "no container before this one" in done.stderr.decode()
+    assert done.returncode == 1 and "no previous container" in done.stderr.decode()
 
 
 def test_what_a_container_says_cannot_speak_to_the_terminal_and_a_pipe_gets_every_byte(node: Node) -> None:
@@ -286,8 +286,8 @@ def test_what_containers_use_is_told_in_a_table_and_in_json(node: Node) -> None:
     assert [entry["pod"] for entry in pods] == ["busy"] and pods[0]["receivedBytes"] is not None
     lines = node.said("stats").splitlines()
     assert lines[0].split() == ["NAMESPACE", "POD", "CONTAINER", "CPU", "MEMORY", "LIMIT", "DISK", "PIDS"] and len(lines) == 3
-    done = node.run("stats", "nobody")
-    assert done.returncode == 1 and "no pod is called 'nobody'" in done.stderr.decode()
+    done = node.run("stats", "absent")
+    assert done.returncode == 1 and "no pod named 'absent'" in done.stderr.decode()
 
 
 def test_top_shows_the_most_cpu_first_again_and_again(node: Node) -> None:
@@ -324,7 +324,7 @@ def test_pods_are_stopped_with_their_grace_and_removed(node: Node, directory: Pa
     assert gone(node, "polite", "other") and (directory / "volume/bye").exists()
     assert not node.pods.containers()
     done = node.run("rm", "polite")
-    assert done.returncode == 1 and "no pod is called 'polite'" in done.stderr.decode()
+    assert done.returncode == 1 and "no pod named 'polite'" in done.stderr.decode()
     assert node.run("rm", "-f", "polite").returncode == 0
 
 

@@ -122,9 +122,9 @@ def test_a_new_daemon_says_whether_networks_are_still_what_they_were(scene: Scen
     program = runtimes.program("src/nodens")
     told = {pod.id: subprocess.run([program, "inspect", "--socket", str(scene.runtime.socket), pod.id], capture_output=True, text=True)
             for pod in (whole, broken, plain)}
-    assert "network        as it was made" in told[whole.id].stdout and told[whole.id].returncode == 0
-    assert "not what it was made to be" in told[broken.id].stdout and told[broken.id].returncode == 2
-    assert "as it was made" not in told[plain.id].stdout
+    assert "network        CNI CHECK passed" in told[whole.id].stdout and told[whole.id].returncode == 0
+    assert "CNI CHECK failed" in told[broken.id].stdout and told[broken.id].returncode == 2
+    assert "CNI CHECK" not in told[plain.id].stdout
 
 
 def test_plugins_whose_author_does_not_want_it_are_not_asked(scene: Scene) -> None:

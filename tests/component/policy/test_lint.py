@@ -124,7 +124,7 @@ def test_standard_input_and_lists() -> None:
 
 @pytest.mark.parametrize(("text", "words"), [
     ("kind: Pod\nspec: {hostUsers: maybe}\n", "line 1: spec.hostUsers: true or false is expected"),
-    ("kind: Service\n", "no pod, and nothing that makes pods"),
+    ("kind: Service\n", "no pods or workload objects found"),
     ("kind: Pod\nspec: [\n", "line "),
     ("kind: Pod\nspec: {hostPID: true, hostPID: false}\n", "a second time"),
 ])

@@ -47,7 +47,7 @@ def test_subordinate_ids_that_pods_would_have_too_are_a_warning_where_a_kubelet_
     assert check(mine)["pod IDs and users"]["verdict"] == "note"
     finding = check(f"{mine}; {kubelet}")["pod IDs and users"]
     assert finding["verdict"] == "warn"
-    assert finding["found"].startswith("worker's IDs 100000 to 165535 in /etc/subuid overlap those of pods")
+    assert finding["found"].startswith("IDs of user worker (100000 to 165535 in /etc/subuid) overlap those of pods")
     apart = subids("worker:100000:65536\\nkubelet:655360000:7208960\\n")
     known = "printf 'worker:x:1234:1234::/:/bin/sh\\nkubelet:x:999:999::/:/bin/false\\n' >/tmp/passwd-of-a-test; mount --bind /tmp/passwd-of-a-test /etc/passwd"
     assert "pod IDs and users" not in check(f"{apart}; {known}; {kubelet}")
@@ -80,4 +80,4 @@ def test_ubuntu_s_switch_asks_for_the_profile() -> None:
 def test_with_the_profile_ubuntu_s_switch_is_a_note() -> None:
     finding = check(f"{UBUNTU}; {PROFILE}")["unprivileged user namespaces"]
     assert finding["verdict"] == "note"
-    assert "not tried there" in finding["found"]
+    assert "not tested there" in finding["found"]

@@ -136,7 +136,7 @@ def test_wrong_settings_are_refused_with_words_that_help(options: tuple[str, ...
 
 def test_root_is_told_to_be_somebody_else() -> None:
     done = subprocess.run([machine.PROGRAM, "run", "--", "true"], capture_output=True, text=True, env=machine.environment(XDG_RUNTIME_DIR="/run"))
-    assert done.returncode != 0 and "rootless about root" in done.stderr
+    assert done.returncode != 0 and "must not run as root" in done.stderr
 
 
 def test_a_user_without_subordinate_ids_is_told_so() -> None:
