@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A node installs nodens-cri from its package, runs pods, and upgrades it while they live."""
+"""Installs nodens-cri from its package, runs pods, and upgrades it while they run."""
 import json
 import subprocess
 from pathlib import Path
@@ -27,7 +27,7 @@ def version_of(package: str) -> str:
     return run("dpkg-query", "-W", "-f", "${Version}", package)
 
 
-def test_a_package_is_installed_upgraded_with_pods_alive_and_removed(site: runtimes.registry_server.Site, tmp_path: Path) -> None:
+def test_a_package_is_installed_upgraded_with_running_pods_and_removed(site: runtimes.registry_server.Site, tmp_path: Path) -> None:
     old, new = sorted({path.name.split("_")[1] for path in PACKAGES.glob("nodens-cri_*.deb")})
     install(old)
     assert run("systemctl", "is-active", "nodens-cri").strip() == "active" and version_of("nodens-cri") == old
@@ -42,20 +42,20 @@ def test_a_package_is_installed_upgraded_with_pods_alive_and_removed(site: runti
     pids = [one.pid() for one in kept]
     daemon = pods_module.peer_pid(SOCKET)
     install(new)
-    eventually(lambda: answers(client), 30, "an answer after the upgrade")
+    eventually(lambda: answers(client), 30, "a response after the upgrade")
     assert version_of("nodens-cri") == new and pods_module.peer_pid(SOCKET) != daemon
     assert [one.pid() for one in kept] == pids and all(one.state == world.pb.CONTAINER_RUNNING for one in kept)
     for one in kept:
         assert one.output("echo still here") == "still here"
         grown = len(one.log())
-        eventually(lambda one=one, grown=grown: len(one.log()) > grown, what="more of the log")
+        eventually(lambda one=one, grown=grown: len(one.log()) > grown, what="more lines in the log")
         one.stop()
-        assert [text for _, text in one.log()] == [str(number) for number in range(len(one.log()))], "lines of the log are lost"
+        assert [text for _, text in one.log()] == [str(number) for number in range(len(one.log()))], "log lines are missing"
     world.run(name="after").container()
     world.clean()
     run("dpkg", "-r", "nodens-cri")
     assert subprocess.run(["systemctl", "is-active", "nodens-cri"], capture_output=True).returncode != 0
-    assert Path("/etc/nodens/cri.yaml").exists(), "a removed package leaves its settings"
+    assert Path("/etc/nodens/cri.yaml").exists(), "removing the package keeps its settings"
 
 
 def answers(client: CriClient) -> bool:

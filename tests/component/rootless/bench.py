@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-rootless beside RootlessKit 3.1: ports, egress, memory and starts, in one run. `tools/dev bench rootless` runs it in the chroot.
+"""Benchmark of nodens-rootless and RootlessKit 3.1 in one run: ports, egress, memory and start
+time. `tools/dev bench rootless` runs it in the chroot.
 
-All ways are up at once and take turns, so that what disturbs the machine disturbs all of them; every way carries the same bytes between the same two programs: a
-client on the machine and a server in the node ("direct" and "bare splice": beside it). Prints what it measured and writes it as JSON.
-"""
+All setups run at once and take turns, so that load on the host affects them alike. Each transfers
+the same bytes between the same two programs: a client on the host and a server in the node
+("direct" and "bare splice": next to it). Prints the results and writes them as JSON."""
 import argparse
 import contextlib
 import json
@@ -20,28 +21,29 @@ from typing import Any
 from nodenstest import machine
 from nodenstest.machine import ALPHA4
 
-SINK = 7001                 # on the router: where egress goes
-STREAMS = 4                 # into the node, of each way in a round: the shorter they are, the more alike is what disturbs those that are compared
-REQUESTS, BURST = 5000, 25  # of each way in a round, and one after the other before it is the next way's turn
+SINK = 7001                 # on the router: target of egress
+# per setup and round, into the node: short ones, so that disturbances hit all setups alike
+STREAMS = 4
+REQUESTS, BURST = 5000, 25  # per setup and round; consecutive requests before the next setup's turn
 SERVE = """
 import fcntl, os, socket, sys, time
 s = socket.socket(); s.setsockopt(1, 2, 1); s.bind((sys.argv[1], int(sys.argv[2]))); s.listen(4096); print("ready", flush=True)
-def sink(c):                                 # counts until the end, then says how much
+def sink(c):                                 # counts until EOF, then sends the total
     n, buffer = 0, bytearray(1 << 20)
     while got := c.recv_into(buffer): n += got
     c.sendall(str(n).encode())
-def echo(c):                                 # of small requests
+def echo(c):                                 # for small requests
     while data := c.recv(100): c.sendall(data)
-def leave(c):                                # sends to the world, and says how many Gbit/s that were
+def leave(c):                                # egress; sends back Gbit/s
     address, port, seconds = c.recv(100).decode().split()
     data, o = bytes(1 << 20), socket.create_connection((address, int(port)), 10)
     o.sendall(b"s"); sent = 0; started = time.monotonic(); o.settimeout(0.1)
     while time.monotonic() - started < float(seconds):
         try: sent += o.send(data)
         except TimeoutError: pass
-    waits = int.from_bytes(fcntl.ioctl(o.fileno(), 0x5411, bytes(4)), sys.byteorder)    # SIOCOUTQ: not taken yet
+    waits = int.from_bytes(fcntl.ioctl(o.fileno(), 0x5411, bytes(4)), sys.byteorder)    # SIOCOUTQ: unsent
     c.sendall(str((sent - waits) * 8 / (time.monotonic() - started) / 1e9).encode())
-    o.setsockopt(1, 13, bytes([1, 0, 0, 0, 0, 0, 0, 0]))    # what waits is not worth waiting for
+    o.setsockopt(1, 13, bytes([1, 0, 0, 0, 0, 0, 0, 0]))    # discard unsent data
 while True:
     c, _ = s.accept()
     if os.fork() == 0:
@@ -54,14 +56,14 @@ while True:
         while os.waitpid(-1, os.WNOHANG)[0]: pass
     except ChildProcessError: pass
 """
-# Short connections: a server that does not fork for each.
+# For short connections: a server that does not fork for each.
 ONCE = """
 import socket, sys
 s = socket.socket(); s.setsockopt(1, 2, 1); s.bind((sys.argv[1], int(sys.argv[2]))); s.listen(4096); print("ready", flush=True)
 while True:
     c, _ = s.accept(); c.sendall(b"x"); c.close()
 """
-# Nothing but splice, with two threads for each connection.
+# Only splice(), with two threads per connection.
 SPLICE = """
 import fcntl, os, socket, sys, threading
 def carry(a, b):
@@ -87,7 +89,7 @@ def program(name: str) -> str:
     return str(found[-1])
 
 
-# ---- measures, from the machine's side
+# ---- measurements, from the host's side
 
 def connect(address: str, port: int) -> socket.socket:
     s = socket.create_connection((address, port), 10)
@@ -96,7 +98,7 @@ def connect(address: str, port: int) -> socket.socket:
 
 
 def throughput(address: str, port: int, seconds: float) -> float:
-    """Gbit/s of one stream into the node."""
+    """Returns Gbit/s of one stream into the node."""
     data, s = bytes(1 << 20), connect(address, port)
     s.sendall(b"s")
     started = time.monotonic()
@@ -109,7 +111,7 @@ def throughput(address: str, port: int, seconds: float) -> float:
 
 
 def egress(address: str, port: int, seconds: float) -> float:
-    """Gbit/s of one stream out of the node."""
+    """Returns Gbit/s of one stream out of the node."""
     s = connect(address, port)
     s.sendall(b"l")
     s.sendall(f"{machine.ROUTER4} {SINK} {seconds}".encode())
@@ -118,7 +120,7 @@ def egress(address: str, port: int, seconds: float) -> float:
 
 
 def requests(connection: socket.socket, count: int) -> list[float]:
-    """Microseconds of small requests."""
+    """Returns the latencies of small requests in microseconds."""
     times = []
     for _ in range(count):
         started = time.perf_counter()
@@ -129,7 +131,7 @@ def requests(connection: socket.socket, count: int) -> list[float]:
 
 
 def connections(address: str, port: int, count: int) -> list[float]:
-    """Microseconds of connections, from connect() to their first byte."""
+    """Returns microseconds from connect() to the first byte, per connection."""
     times = []
     for _ in range(count):
         started = time.perf_counter()
@@ -141,7 +143,7 @@ def connections(address: str, port: int, count: int) -> list[float]:
 
 
 def cpu(pids: list[int]) -> float:
-    """Seconds of CPU that processes have used."""
+    """Returns the CPU seconds that processes have used."""
     total = 0
     for pid in pids:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -150,14 +152,14 @@ def cpu(pids: list[int]) -> float:
 
 
 def pss(pids: list[int]) -> float:
-    """MB."""
+    """Returns the proportional set size in MB."""
     return sum(int(line.split()[1]) for pid in pids for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() if line.startswith("Pss:")) / 1024
 
 
-# ---- ways into the node
+# ---- setups
 
 class Way:
-    """Where to connect, and who carries."""
+    """Where to connect, and the processes that forward."""
 
     def __init__(self, address: str, port: int, once: int, pids: list[int]) -> None:
         self.address, self.port, self.once, self.pids = address, port, once, pids
@@ -189,7 +191,7 @@ def local(port: int, proxy: bool) -> Iterator[Way]:
     try:
         if proxy:
             processes.append(started([sys.executable, "-c", SPLICE, str(port), str(port + 2)]))
-        # The proxy in Python starts threads for each connection, which says nothing about splice.
+        # The Python proxy starts threads for each connection, which would not measure splice().
         yield Way("127.0.0.1", port if proxy else port + 2, 0 if proxy else port + 3, [processes[-1].pid] if proxy else [])
     finally:
         for process in processes:
@@ -232,7 +234,7 @@ def nodens(port: int, net: str) -> Iterator[Way]:
 
 @contextlib.contextmanager
 def rootlesskit(port: int, net: str, port_driver: str) -> Iterator[Way]:
-    # With pasta, whatever listens inside is published under the same number, without being told.
+    # With pasta every listening port inside is published under the same number.
     implicit = port_driver == "implicit"
     publish = [] if implicit else ["-p", f"0.0.0.0:{port}:{port + 2}/tcp", "-p", f"0.0.0.0:{port + 1}:{port + 3}/tcp"]
     before = pastas()
@@ -272,7 +274,8 @@ STARTS: dict[str, Callable[[], list[str]]] = {
 
 
 def first_connection(argv: list[str]) -> float:
-    """Milliseconds from the launcher's exec to a TCP connection made inside, by the clock of the shells around it: they start quickly."""
+    """Milliseconds from the launcher's exec to a TCP connection made inside, measured with the
+    clocks of the shells around it, which start quickly."""
     inside = f"exec 3<>/dev/tcp/{machine.ROUTER4}/{machine.ECHO} && read -r who <&3 && echo $EPOCHREALTIME"
     done = subprocess.run(machine.as_user("bash", "-c", 'echo $EPOCHREALTIME; exec "$@"', "bash", *argv, "bash", "-c", inside),
                           env=machine.environment(), cwd="/", check=True, capture_output=True, text=True, timeout=60)
@@ -292,15 +295,16 @@ def stream(name: str, way: Way, seconds: float) -> None:
 
 
 def measure(name: str, way: Way, seconds: float) -> None:
-    """What does not need so many turns: a stream out of the node, connections."""
-    if name != "bare splice":       # which is a way in only
+    """Measurements that need fewer turns: a stream out of the node, connections."""
+    if name != "bare splice":       # ingress only
         way.rounds[-1]["egress_gbit"] = egress(way.address, way.port, seconds)
     if way.once:
         way.connections += connections(way.address, way.once, 200)
 
 
 def exchange(ways: list[Way]) -> None:
-    """Small requests on one connection of each way, a few at a time: a time slice of somebody else falls on all ways alike."""
+    """Small requests on one connection of each setup, a few at a time: scheduling noise affects all
+    setups alike."""
     with contextlib.ExitStack() as stack:
         open_ones = [stack.enter_context(connect(way.address, way.port)) for way in ways]
         for connection in open_ones:
@@ -338,7 +342,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
                 starts[name].append(first_connection(STARTS[name]()))
         print("starts", {name: round(quantile(times, 0.5), 1) for name, times in starts.items() if times}, flush=True)
         alpha = os.open("/run/netns/alpha", os.O_RDONLY)
-        os.setns(alpha, os.CLONE_NEWNET)     # we are the client on the machine
+        os.setns(alpha, os.CLONE_NEWNET)     # we are the client on the host
         for number, name in enumerate(names):
             ways[name] = stack.enter_context(WAYS[name](9000 + number * 10))
         for turn in range(given.rounds * STREAMS):
@@ -357,14 +361,15 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=1.0, help="of each stream out of the node; one into it has half of it")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each stream out of the node; half of it for a stream into it")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--starts", type=int, default=5)
-    parser.add_argument("--connections", type=int, default=10000, help="after which memory is looked at")
-    parser.add_argument("--ways", help="some of them, separated by '/'")
+    parser.add_argument("--connections", type=int, default=10000, help="number of connections before memory is measured")
+    parser.add_argument("--ways", help="setups to run, separated by '/'")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    os.setpriority(os.PRIO_PROCESS, 0, -20)     # all that is measured has it: others who use the machine wait meanwhile
+    # inherited by everything that is measured: other processes on the host wait
+    os.setpriority(os.PRIO_PROCESS, 0, -20)
     machine.make_user()
     machine.make_networks()
     data = run(given)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""50 kills of each process that serves a node, under traffic that never stops. Run by the proof, not by every test run."""
+"""Kills each process that serves a node 50 times under continuous traffic. Run by the proof, not by
+every test run."""
 import json
 import subprocess
 import time
@@ -31,9 +32,9 @@ def traffic(node: machine.Node) -> tuple[int, int]:
 
 
 def await_traffic(node: machine.Node) -> float:
-    """How long it takes until connections are made again."""
+    """Returns how long it takes until connections succeed again."""
     started, before = time.monotonic(), traffic(node)[0]
-    machine.wait_for(lambda: traffic(node)[0] > before + 3, 15, "connections are made again")
+    machine.wait_for(lambda: traffic(node)[0] > before + 3, 15, "connections succeed again")
     return time.monotonic() - started
 
 
@@ -46,14 +47,14 @@ def start(name: str) -> machine.Node:
 
 def check_end(node: machine.Node, holder: int, what: str, gaps: list[float]) -> None:
     state = node.state()
-    assert state and state["pid"] == holder, "the holder is the same"
+    assert state and state["pid"] == holder, "init is the same process"
     assert "vx0" in node.shell("ls", "/sys/class/net").stdout, "so is the overlay device"
     good, bad = traffic(node)
     print(f"\n{KILLS} kills of the {what}: {good} connections made, {bad} failed, back after {sorted(gaps)[KILLS // 2] * 1e3:.0f} ms (median), {max(gaps) * 1e3:.0f} ms (longest)")
     node.down()
 
 
-def test_the_helper_is_killed_and_the_node_lives_on() -> None:
+def test_a_node_survives_the_death_of_its_network_helper() -> None:
     node = start("killed-helper")
     holder, gaps = node.state()["pid"], []  # type: ignore[index]
     for _ in range(KILLS):
@@ -64,7 +65,7 @@ def test_the_helper_is_killed_and_the_node_lives_on() -> None:
     check_end(node, holder, "helper", gaps)
 
 
-def test_the_launcher_is_killed_and_the_node_lives_on() -> None:
+def test_a_node_survives_the_death_of_its_launcher() -> None:
     node = start("killed-launcher")
     holder, gaps = node.state()["pid"], []  # type: ignore[index]
     for _ in range(KILLS):
@@ -76,7 +77,7 @@ def test_the_launcher_is_killed_and_the_node_lives_on() -> None:
     check_end(node, holder, "launcher", gaps)
 
 
-# ---- published ports: clients outside, a server inside, and one connection that is never given up
+# ---- published ports: clients outside, a server inside, and one connection that stays open
 
 CLIENTS = """
 import socket, sys, time
@@ -117,7 +118,7 @@ def part(node: machine.Node, name: str) -> int:
 
 
 class Held:
-    """A connection that stays open, and whether it still answers."""
+    """A connection that stays open, and whether it still works."""
 
     def __init__(self) -> None:
         self.process = subprocess.Popen(machine.within("router", "python3", "-c", HELD, ALPHA4), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -137,7 +138,7 @@ def kill_launcher(node: machine.Node) -> None:
 
 
 @pytest.mark.parametrize("who", ["forward", "api", "launcher"])
-def test_ports_outlive_who_serves_them(who: str) -> None:
+def test_ports_survive_the_death_of_the_processes_that_serve_them(who: str) -> None:
     node = machine.Node(f"killed-{who}-ports").start()
     for code, words in ((machine.SERVER, ("0.0.0.0/5000",)), (ECHO_SERVER, ())):
         node.shell("sh", "-c", 'setsid python3 -c "$0" "$@" >/run/log 2>&1 & while ! grep -q ready /run/log; do sleep 0.02; done; rm /run/log', code, *words)
@@ -162,11 +163,11 @@ def test_ports_outlive_who_serves_them(who: str) -> None:
         traffic_process.kill()
         held.process.kill()
     after = node.state()
-    assert after and after["pid"] == state["pid"], "the holder is the same"
+    assert after and after["pid"] == state["pid"], "init is the same process"
     listed = json.loads(machine.rootless("ports", "--json", "--name", node.name).stdout)
     assert [port["spec"]["parentPort"] for port in listed] == [8190, 8191]
     good, bad = clients()
     name = {"forward": "forwarder", "api": "controller", "launcher": "launcher, with ports"}[who]
     print(f"\n{KILLS} kills of the {name}: {good} connections served, {bad} failed, back after {sorted(gaps)[KILLS // 2] * 1e3:.0f} ms (median), {max(gaps) * 1e3:.0f} ms (longest)")
-    assert bad <= KILLS, "at most the connection that was under way"
+    assert bad <= KILLS, "at most the connection in progress"
     node.down()

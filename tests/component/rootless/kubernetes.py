@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy 1.36.3 in a node, and pods' traffic between two nodes. Run by the proof: the first needs `tools/dev gobin kubernetes`."""
+"""kube-proxy 1.36.3 in a node, and pod traffic between two nodes. Run by the proof: the first test
+needs `tools/dev gobin kubernetes`."""
 import contextlib
 import json
 import shutil
@@ -25,7 +26,7 @@ def program(name: str) -> Path:
 
 
 def call(method: str, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    """One request to the API server, from the network that it is in."""
+    """Sends one request to the API server, from its own network."""
     code = f"""
 import json, ssl, sys, urllib.request
 request = urllib.request.Request("https://{ROUTER4}:6443{path}", method={method!r}, data=sys.stdin.buffer.read() or None,
@@ -93,7 +94,7 @@ def start_kube_proxy(made: machine.Node) -> None:
 
 
 def make_pod(made: machine.Node, address: str = POD, gateway: str = "10.244.0.1", mtu: int = 65000) -> None:
-    """A network namespace on a bridge, with a server that says who asks."""
+    """Creates a network namespace on a bridge, with a server that returns the client's address."""
     made.shell("sh", "-ec", f"""
         ip link add br0 type bridge; ip addr add {gateway}/24 dev br0; ip link set br0 up
         touch /run/pod; unshare --net=/run/pod true; ip link add veth0 mtu {mtu} type veth peer name eth0 mtu {mtu}; ip link set veth0 master br0 up
@@ -116,13 +117,13 @@ def test_kube_proxy_runs_inside_and_a_pod_behind_its_node_port_sees_the_client()
         print(f"\n{version} in a node of an ordinary user: a pod behind a node port saw {ROUTER4}, TCP and UDP")
 
 
-# ---- two machines
+# ---- two hosts
 
 BETA4 = "10.77.0.3"
 
 
 def make_beta() -> None:
-    """A second machine beside alpha: the router's link becomes a bridge."""
+    """Adds a second host beside alpha: the router's link becomes a bridge."""
     machine.run("ip", "netns", "add", "beta")
     machine.run("ip", "-n", "beta", "link", "set", "lo", "up")
     machine.run("ip", "link", "add", "eth0", "netns", "beta", "type", "veth", "peer", "name", "eth1", "netns", "router")
@@ -135,7 +136,7 @@ def make_beta() -> None:
 
 
 class BetaNode(machine.Node):
-    """A node on the other machine: the same user, with other directories."""
+    """A node on the other host: the same user, with other directories."""
 
     def on_beta(self, argv: list[str]) -> list[str]:
         return [word.replace("/run/netns/alpha", "/run/netns/beta") for word in argv]
@@ -148,7 +149,7 @@ class BetaNode(machine.Node):
 
 
 def join(made: machine.Node, own: int, other: int, remote: str) -> None:
-    """VXLAN as flannel has it: one device, the other node's pods behind its address."""
+    """VXLAN as in flannel: one device, the other node's pods behind its address."""
     made.shell("sh", "-ec", f"""
         ip link add vx0 type vxlan id 1 dev tap0 dstport 8472 nolearning; ip link set vx0 address 02:00:00:00:00:0{own}; ip addr add 10.244.{own}.0/32 dev vx0; ip link set vx0 up
         ip route add 10.244.{other}.0/24 via 10.244.{other}.0 dev vx0 onlink
@@ -157,7 +158,7 @@ def join(made: machine.Node, own: int, other: int, remote: str) -> None:
         """)
 
 
-def test_pods_of_two_machines_reach_each_other_by_vxlan_over_two_pastas() -> None:
+def test_pods_of_two_hosts_reach_each_other_by_vxlan_over_two_pastas() -> None:
     make_beta()
     beta = BetaNode("on-beta")
     with node("on-alpha") as alpha:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on the user by root of a node, who may also control the node's process 1: it can be traced from inside."""
+"""Attacks on the user by root of a node, who may also control the node's init: it can be traced
+from inside."""
 import os
 import re
 import subprocess
@@ -44,8 +45,9 @@ def inside(node: Node, code: str, **options: object) -> str:
     return node.python(PRELUDE + code, **options)
 
 
-def test_the_process_that_enters_a_node_is_not_taken_over_on_its_way_in(prey: Node) -> None:
-    """A process in the node waits for whatever a shell brings in, and takes its descriptors and its trace before it executes anything."""
+def test_a_process_cannot_be_hijacked_while_it_enters_a_node(prey: Node) -> None:
+    """A process in the node waits for the processes of a shell, and tries to take their descriptors
+    and to trace them before they execute anything."""
     watcher = PRELUDE + """
 import time
 seen, end = set(), time.monotonic() + 60
@@ -74,8 +76,9 @@ while time.monotonic() < end and not os.path.exists("/run/enough"):
     assert "TERMINAL" not in said and "exe" not in said, said
 
 
-def test_a_peer_of_the_control_socket_gives_nothing_away() -> None:
-    """The node takes the sockets of its process 1, asks the kernel for the processes at their other ends, and goes for those outside."""
+def test_peers_of_the_control_socket_are_out_of_reach() -> None:
+    """The node takes the sockets of its init, asks the kernel for the peer processes, and attacks
+    those outside."""
     said = machine.node_run(*machine.python(PRELUDE + """
 peers = 0
 for fd in descriptors_of(1):
@@ -92,12 +95,13 @@ for fd in descriptors_of(1):
     attempt("user namespace", lambda: fcntl.ioctl(peer, 0xff09, 0))      # PIDFD_GET_USER_NAMESPACE
 print("peers", peers)
 """)).stdout
-    assert int(re.findall(r"peers (\d+)", said)[0]) > 0, "the attack is about something"
+    assert int(re.findall(r"peers (\d+)", said)[0]) > 0, "the attack found peers"
     assert "GOT" not in said, said
 
 
-def test_the_builder_s_user_namespace_is_out_of_reach(prey: Node) -> None:
-    """The read-only binds belong to the user namespace above the node's; the node asks for its descriptor in every way there is."""
+def test_the_builders_user_namespace_is_out_of_reach(prey: Node) -> None:
+    """The read-only binds belong to the user namespace above the node's; the node tries all ways to
+    get its descriptor."""
     said = inside(prey, """
 for kind in ("user", "mnt", "net", "pid", "cgroup"):
     fd = os.open(f"/proc/1/ns/{kind}", os.O_RDONLY)
@@ -110,8 +114,9 @@ for kind in ("user", "mnt", "net", "pid", "cgroup"):
     assert "GOT" not in said, said
 
 
-def test_a_node_cannot_unmount_its_way_to_what_lies_below(prey: Node) -> None:
-    """Everything that can be unmounted is, from the last mount to the first, and then the machine's files and the builder's directories are looked for."""
+def test_unmounting_does_not_reveal_the_host(prey: Node) -> None:
+    """Unmounts everything possible, from the last mount to the first, then looks for files of the
+    host and for the builder's directories."""
     said = inside(prey, f"""
 import subprocess
 script = '''import ctypes, os
@@ -136,7 +141,8 @@ KEEP = "import time\nsys.stdout.flush()\ntime.sleep(1000)"
 
 
 def test_keys_of_the_user_cannot_be_read(prey: Node) -> None:
-    """The user's kernel keyrings are named by numbers that any process may guess; the node links them to its own and reads what is in them."""
+    """The user's kernel keyrings have numbers that any process may guess; the node links them to
+    its own and reads the keys."""
     with subprocess.Popen(machine.as_user(*machine.python(PRELUDE + ADD_KEY + KEEP)), stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/") as owner:
         assert owner.stdout
         key, ring = owner.stdout.readline().split()
@@ -155,8 +161,9 @@ attempt("request", lambda: call(249, b"user", b"nodens-secret", None, 0))
     assert "GOT" not in said, said
 
 
-def test_the_session_keyring_of_the_caller_does_not_come_along() -> None:
-    """A command that a user with a session keyring runs in a node looks what it possesses."""
+def test_the_callers_session_keyring_is_not_inherited() -> None:
+    """A command that a user with a session keyring runs in a node lists the keys that it
+    possesses."""
     attack = """
 room = ctypes.create_string_buffer(100)
 attempt("own session", lambda: (call(KEYCTL, 10, -3, b"user", b"nodens-session", 0)))
@@ -170,8 +177,8 @@ print(subprocess.run([{PROGRAM!r}, "run", "--net", "none", "--", "python3", "-c"
     assert "own session refused" in done.stdout, done.stdout
 
 
-def test_the_caller_s_environment_is_not_kept_where_the_node_can_read_it() -> None:
-    """A process of the node reads the memory that process 1 has from its launcher."""
+def test_the_callers_environment_is_not_readable_in_the_node() -> None:
+    """A process of the node reads the memory that init has inherited from its launcher."""
     with machine.node("forgetful", "--net", "none", env=machine.environment(SECRET_TOKEN="hunter2", SSH_AUTH_SOCK="/tmp/agent-hunter2")) as made:
         said = made.python(PRELUDE + """
 print(open("/proc/1/environ").read())
@@ -186,12 +193,12 @@ for line in open("/proc/1/maps"):
         except OSError:
             continue
         if found >= 0: print("FOUND in", words[-1])
-"""), env=machine.environment())      # a sanitizer keeps what was freed, and its shadow has terabytes
+"""), env=machine.environment())      # a sanitizer keeps freed memory, and its shadow has terabytes
     assert "hunter2" not in said and "FOUND" not in said, said
 
 
-def test_a_process_1_that_is_held_does_not_hold_up_its_end() -> None:
-    """The node stops its process 1 by tracing it, so that nothing that asks it gets an answer; the user ends the node."""
+def test_a_stopped_init_does_not_prevent_down() -> None:
+    """The node stops its init by tracing it, so that it does not reply; the user stops the node."""
     with machine.node("held", "--net", "none") as made:
         state = made.state()
         assert state
@@ -207,8 +214,9 @@ time.sleep(1000)
             assert not machine.alive(state["pid"])
 
 
-def test_an_impostor_at_the_control_socket_gets_nothing_but_the_node_s_own() -> None:
-    """The node takes the listening socket of its process 1 and answers the programs outside itself, with descriptors and words of its own."""
+def test_an_impostor_at_the_control_socket_gets_nothing() -> None:
+    """The node takes the listening socket of its init and answers the programs outside, with its
+    own descriptors and messages."""
     impostor = PRELUDE + """
 listener = None
 for fd in descriptors_of(1):
@@ -237,8 +245,9 @@ while True:
     assert "asked nodens/1 stop []" in said, said
 
 
-def test_links_in_the_data_directory_do_not_lead_purge_outside() -> None:
-    """The node fills its data directory with links and names that lead to the user's files, and the user purges it."""
+def test_purge_does_not_follow_links_in_the_data_directory() -> None:
+    """The node fills its data directory with links and names that point to the user's files, and
+    the user purges it."""
     victim = HOME / "victim"
     victim.mkdir(exist_ok=True)
     (victim / "file").write_text("kept")
@@ -251,8 +260,9 @@ def test_links_in_the_data_directory_do_not_lead_purge_outside() -> None:
     assert (victim / "file").read_text() == "kept" and not (HOME / ".local/share/nodens/linked").exists()
 
 
-def test_frames_for_the_machine_s_loopback_are_not_delivered(prey: Node) -> None:
-    """The node writes Ethernet frames itself, for addresses that its own kernel would not send to, and listens for an answer."""
+def test_frames_for_the_hosts_loopback_are_not_delivered(prey: Node) -> None:
+    """The node writes Ethernet frames itself, to addresses that its own kernel would not send to,
+    and waits for replies."""
     said = inside(prey, f"""
 import select, subprocess, time
 raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)); raw.bind(("tap0", 0))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that last: up, status, shell, down; and what survives whose death."""
+"""Persistent nodes: up, status, shell, down; and which processes survive the death of others."""
 import json
 import os
 import subprocess
@@ -23,10 +23,10 @@ def test_up_status_shell_and_down() -> None:
         rootless("down", "--name", "first")
         assert made.process and made.process.wait(machine.LIMIT) == 0
         assert made.state() is None and not machine.alive(state["pid"])
-        machine.wait_for(lambda: not machine.alive(state["helper"]), what="the helper is gone, too")
+        machine.wait_for(lambda: not machine.alive(state["helper"]), what="the helper has exited, too")
 
 
-def test_ending_the_foreground_ends_the_node() -> None:
+def test_terminating_the_foreground_stops_the_node() -> None:
     with node("polite") as made:
         state = made.state()
         assert state and made.process
@@ -34,7 +34,7 @@ def test_ending_the_foreground_ends_the_node() -> None:
         assert made.process.wait(machine.LIMIT) == 0 and not machine.alive(state["pid"])
 
 
-def test_what_runs_in_a_node_gets_a_chance_to_end() -> None:
+def test_processes_in_a_node_are_terminated_gracefully() -> None:
     with node("graceful") as made:
         made.shell("sh", "-c", "(trap 'echo bye >/var/lib/farewell; exit' TERM; touch /run/ready; while :; do sleep 0.05; done) >/dev/null 2>&1 & "
                                "while ! test -e /run/ready; do sleep 0.02; done")
@@ -42,7 +42,7 @@ def test_what_runs_in_a_node_gets_a_chance_to_end() -> None:
         assert (HOME / ".local/share/nodens/graceful/lib/farewell").read_text() == "bye\n"
 
 
-def test_the_data_directory_keeps_what_the_node_writes() -> None:
+def test_the_data_directory_is_persistent() -> None:
     for round_number in (1, 2):
         with node("keeper") as made:
             made.shell("sh", "-c", f"echo {round_number} >>/var/lib/kept; mkdir -p /var/log/pods; chown 1000:1000 /var/lib/kept")
@@ -50,7 +50,7 @@ def test_the_data_directory_keeps_what_the_node_writes() -> None:
     assert kept.read_text() == "1\n2\n" and kept.stat().st_uid == machine.SUBID + 999
 
 
-def test_purge_removes_what_subordinate_ids_own() -> None:
+def test_purge_removes_files_of_subordinate_ids() -> None:
     with node("purged") as made:
         made.shell("sh", "-ec", "mkdir -p /var/lib/deep/er; touch /var/lib/deep/er/x; chown -R 70000:70000 /var/lib/deep; chmod 0 /var/lib/deep")
         done = rootless("purge", "--name", "purged", check=False)
@@ -62,7 +62,7 @@ def test_purge_removes_what_subordinate_ids_own() -> None:
 
 
 @pytest.mark.parametrize("where", ["/var/lib", "/tmp"])
-def test_overlays_can_be_made_in_a_node_and_by_a_pod_with_users_of_its_own(where: str) -> None:
+def test_overlays_can_be_mounted_in_a_node_and_in_a_pods_user_namespace(where: str) -> None:
     with node("layers", "--net", "none") as made:
         script = f"""
 mkdir -p {where}/o/low {where}/o/up {where}/o/work {where}/o/all; echo layer >{where}/o/low/file
@@ -75,7 +75,7 @@ mount -t overlay overlay -o userxattr,lowerdir={where}/o/low,upperdir={where}/o/
         assert made.shell("sh", "-ec", script).stdout.split() == ["layer", "changed", "changed"]
 
 
-def test_mounts_of_the_node_s_own_can_be_idmapped() -> None:
+def test_mounts_of_the_node_can_be_idmapped() -> None:
     with node("idmapped", "--net", "none") as made:
         script = """
 mkdir /tmp/a /tmp/b; touch /tmp/a/file; chown 7:7 /tmp/a/file
@@ -93,24 +93,24 @@ def test_one_name_is_one_node() -> None:
         assert done.returncode != 0 and "only" in done.stderr
 
 
-def test_a_node_outlives_its_launcher_and_is_taken_up_again() -> None:
+def test_a_node_outlives_its_launcher_and_is_adopted() -> None:
     with node("lasting") as made:
         before = made.state()
         assert before and made.process
         made.shell("sh", "-c", "echo here >/run/mark; (setsid sleep 1000 >/dev/null 2>&1 &)")
         machine.kill(made.process.pid)
         made.process.wait()
-        assert machine.alive(before["pid"]), "the holder lives"
+        assert machine.alive(before["pid"]), "init runs"
         assert made.shell("cat", "/run/mark").stdout == "here\n"
         made.start()
         after = made.state()
         assert after and after["pid"] == before["pid"]
         machine.wait_for(lambda: made.python(machine.client(ROUTER4, seconds=1)) == ALPHA4, what="the network is back")
-        assert made.shell("pgrep", "-x", "sleep").stdout.strip(), "what ran in the node still runs"
+        assert made.shell("pgrep", "-x", "sleep").stdout.strip(), "processes in the node still run"
 
 
 @pytest.mark.parametrize("driver", ["pasta", "slirp4netns"])
-def test_a_killed_helper_comes_back_and_tap_routes_and_overlay_stay(driver: str) -> None:
+def test_a_killed_helper_is_restarted_and_tap_routes_and_overlay_stay(driver: str) -> None:
     with node("helped", "--net", driver) as made:
         made.shell("sh", "-ec", "ip link add flannel.1 type vxlan id 1 dev tap0 dstport 8472; ip addr add 10.42.0.0/32 dev flannel.1; "
                                 "ip link set flannel.1 up; ip route add 10.42.1.0/24 dev flannel.1")
@@ -125,7 +125,7 @@ def test_a_killed_helper_comes_back_and_tap_routes_and_overlay_stay(driver: str)
         assert links() == before
 
 
-def test_the_node_follows_the_machine_s_address() -> None:
+def test_the_node_follows_the_hosts_address() -> None:
     with node("moving") as made:
         try:
             machine.run("ip", "-n", "alpha", "addr", "del", f"{ALPHA4}/24", "dev", "eth0")
@@ -140,7 +140,7 @@ def test_the_node_follows_the_machine_s_address() -> None:
             machine.run("ip", "-n", "alpha", "route", "replace", "default", "via", ROUTER4)
 
 
-def test_slirp_s_network_keeps_out_of_the_machine_s_way() -> None:
+def test_slirps_network_does_not_overlap_the_hosts() -> None:
     machine.run("ip", "-n", "alpha", "addr", "add", "10.0.2.15/24", "dev", "eth0")
     try:
         shown = rootless("run", "--net", "slirp4netns", "--", "ip", "-o", "addr", "show", "dev", "tap0").stdout
@@ -149,21 +149,22 @@ def test_slirp_s_network_keeps_out_of_the_machine_s_way() -> None:
         machine.run("ip", "-n", "alpha", "addr", "del", "10.0.2.15/24", "dev", "eth0")
 
 
-def test_a_stale_directory_of_a_killed_node_is_used_again() -> None:
+def test_the_directory_of_a_killed_node_is_reused() -> None:
     with node("phoenix") as made:
         state = made.state()
         assert state and made.process
         machine.kill(made.process.pid)
         machine.kill(state["pid"])
         made.process.wait()
-        machine.wait_for(lambda: made.state() is None, what="it is seen as gone")
+        machine.wait_for(lambda: made.state() is None, what="status shows that it is not running")
         made.start()
         assert made.state()["pid"] != state["pid"]  # type: ignore[index]
 
 
 @pytest.fixture
 def delegated() -> Path:
-    path = Path(f"/sys/fs/cgroup/nodens-test-{uuid.uuid4().hex}")     # others may have the same cgroups
+    # unique: others may use the same cgroups
+    path = Path(f"/sys/fs/cgroup/nodens-test-{uuid.uuid4().hex}")
     path.mkdir()
     os.setxattr(path, "user.delegate", b"1")
     for file in (path, path / "cgroup.procs", path / "cgroup.subtree_control", path / "cgroup.threads"):
@@ -190,18 +191,18 @@ def test_the_cgroup_namespace_is_rooted_at_the_delegated_cgroup(delegated: Path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split()
     assert [line for line in lines if line.startswith("0::")] == ["0::/command", "0::/holder"]
-    assert {"/sys/fs/cgroup/command/", "/sys/fs/cgroup/holder/", "/sys/fs/cgroup/launcher/"} <= set(lines), "nothing of the machine's above is seen"
-    assert lines[-1] == "made", "and no process is in the root, so controllers can be handed on"
+    assert {"/sys/fs/cgroup/command/", "/sys/fs/cgroup/holder/", "/sys/fs/cgroup/launcher/"} <= set(lines), "no cgroup of the host above is visible"
+    assert lines[-1] == "made", "and no process is in the root, so controllers can be enabled"
 
 
-def test_status_says_that_nothing_runs() -> None:
+def test_status_without_running_nodes() -> None:
     done = rootless("status", check=False)
     assert done.returncode == 1 and "no running nodes" in done.stdout
     assert json.loads(rootless("status", "--json", check=False).stdout) == []
 
 
 @pytest.mark.nightly
-def test_a_node_is_up_quickly() -> None:
+def test_a_node_starts_quickly() -> None:
     times = []
     for _ in range(5):
         started = time.monotonic()

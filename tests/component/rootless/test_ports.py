@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Published ports: clients of the machine reach servers in the node, which see the clients' own addresses."""
+"""Published ports: clients reach servers in the node, which see the clients' addresses."""
 import ctypes
 import json
 import os
@@ -14,7 +14,7 @@ import pytest
 from nodenstest import machine
 from nodenstest.machine import ALPHA4, ALPHA6, HOME, ROUTER4, ROUTER6, RUNTIME, node, rootless
 
-SERVER = 5000   # in the node: says who asks
+SERVER = 5000   # in the node: returns the client's address
 FAMILIES = [(ALPHA4, ROUTER4), (ALPHA6, ROUTER6)]
 
 
@@ -25,7 +25,7 @@ def start_server(made: machine.Node, *addresses: str) -> None:
 
 
 def ask(address: str, port: int, kind: str = "tcp", network: str = "router", seconds: float = machine.LIMIT) -> str:
-    """What a server says to a client in another network."""
+    """Returns the reply of a server to a client in another network."""
     return machine.run(*machine.within(network, *machine.python(machine.client(address, port, kind, seconds)))).stdout.strip()
 
 
@@ -34,7 +34,7 @@ def ports(made: machine.Node) -> list[dict[str, Any]]:
 
 
 def active(made: machine.Node, number: int) -> int:
-    """How many connections a port has."""
+    """Returns the number of connections of a port."""
     return next(port["counters"]["active"] for port in ports(made) if port["id"] == number)
 
 
@@ -63,8 +63,9 @@ def test_a_server_in_the_node_sees_the_clients_address(served: machine.Node, kin
 
 @pytest.mark.parametrize("kind", ["tcp", "udp"])
 @pytest.mark.parametrize(("address", "client"), FAMILIES)
-def test_so_does_a_pod_behind_dnat(served: machine.Node, kind: str, address: str, client: str) -> None:
-    """As kube-proxy and hostPorts have it: the packet goes on to another network namespace, with its source untouched."""
+def test_a_pod_behind_dnat_sees_the_clients_address(served: machine.Node, kind: str, address: str, client: str) -> None:
+    """As with kube-proxy and hostPorts: the packet goes on to another network namespace, with its
+    source address unchanged."""
     served.shell("sh", "-ec", """
         test -e /run/pod && exit
         ip link add br0 type bridge; ip addr add 10.244.0.1/24 dev br0; ip -6 addr add fd44::1/64 dev br0 nodad; ip link set br0 up
@@ -91,25 +92,25 @@ end
 
 
 @pytest.mark.parametrize("kind", ["tcp", "udp"])
-def test_clients_on_the_machine_itself(served: machine.Node, kind: str) -> None:
+def test_clients_on_the_host_itself(served: machine.Node, kind: str) -> None:
     port = add(served, f"8102:{SERVER}/{kind}")
     for address in ("127.0.0.1", "::1", ALPHA4, ALPHA6):
         said = ask(address, 8102, kind, network="alpha")
-        assert said in (ALPHA4, ALPHA6), "the node's own address stands for the machine's loopback"
+        assert said in (ALPHA4, ALPHA6), "clients on the host's loopback appear with the node's address"
     rootless("ports", "--name", served.name, "remove", str(port[0]))
 
 
-def test_an_address_of_the_machine_can_be_chosen_and_one_of_the_node(served: machine.Node) -> None:
+def test_the_host_and_node_addresses_can_be_chosen(served: machine.Node) -> None:
     start_server(served, "127.0.0.1/5001")
     ids = add(served, "127.0.0.1:8103:5000/tcp", f"{ALPHA4}:8104:127.0.0.1:5001/tcp", "[::1]:8105:5000/tcp6")
     assert ask("127.0.0.1", 8103, network="alpha") == ALPHA4 and ask(ALPHA4, 8103) == "ConnectionRefusedError"
-    assert ask(ALPHA4, 8104) == "127.0.0.1", "a server on the node's loopback only sees the node"
+    assert ask(ALPHA4, 8104) == "127.0.0.1", "a server on the node's loopback sees only the node"
     assert ask("::1", 8105, network="alpha") == ALPHA6
     for number in ids:
         rootless("ports", "--name", served.name, "remove", str(number))
 
 
-def test_what_listens_on_the_nodes_loopback_is_not_published_by_accident(served: machine.Node) -> None:
+def test_servers_on_the_nodes_loopback_are_not_published_by_default(served: machine.Node) -> None:
     start_server(served, "127.0.0.1/5002")
     number = add(served, "8106:5002/tcp")
     assert ask(ALPHA4, 8106) in ("ConnectionResetError", "ConnectionRefusedError")
@@ -143,7 +144,7 @@ else:
 
 
 @pytest.mark.parametrize("size", [0, 1, 16383, 16384, 16385, 1 << 20, 40_000_000])
-def test_every_byte_arrives_both_ways_and_half_closed(served: machine.Node, size: int) -> None:
+def test_data_is_complete_in_both_directions_and_half_closed(served: machine.Node, size: int) -> None:
     served.shell("sh", "-c", 'test -e /run/bulk || { setsid python3 -c "$0" tcp serve - 5003 0 >/run/bulk 2>&1 & }; while ! grep -q ready /run/bulk; do sleep 0.02; done', BULK)
     number = add(served, "8107:5003")[0]
     done = machine.run(*machine.within("router", "python3", "-c", BULK, "tcp", "ask", ALPHA4, "8107", str(size)))
@@ -154,7 +155,7 @@ def test_every_byte_arrives_both_ways_and_half_closed(served: machine.Node, size
     rootless("ports", "--name", served.name, "remove", str(number))
 
 
-def test_datagrams_of_many_clients_come_back_to_each(served: machine.Node) -> None:
+def test_each_of_many_udp_clients_gets_its_replies(served: machine.Node) -> None:
     number = add(served, f"8108:{SERVER}/udp")[0]
     code = f"""
 import socket
@@ -172,7 +173,7 @@ print(good)
     rootless("ports", "--name", served.name, "remove", str(number))
 
 
-def test_the_api_is_rootlesskits(served: machine.Node) -> None:
+def test_the_api_is_compatible_with_rootlesskit(served: machine.Node) -> None:
     api = RUNTIME / "nodens/ports/api/api.sock"
 
     def call(method: str, path: str, body: str = "") -> tuple[int, Any]:
@@ -212,7 +213,7 @@ print(s.recv(1000).split()[1].decode())
     assert served.python(code) == "201" and ask(ALPHA4, 8110) == ROUTER4
 
 
-def test_a_port_that_somebody_has_is_refused_with_words(served: machine.Node) -> None:
+def test_a_port_in_use_is_rejected_with_an_explanation(served: machine.Node) -> None:
     with machine.servers("alpha", f"{ALPHA4}/8111"):
         done = rootless("ports", "--name", served.name, "add", "8111:80", check=False)
     assert done.returncode != 0 and "8111" in done.stderr and "in use" in done.stderr
@@ -222,7 +223,7 @@ def test_a_port_that_somebody_has_is_refused_with_words(served: machine.Node) ->
         assert rootless("ports", "--name", served.name, "add", bad, check=False).returncode == 64, bad
 
 
-def test_ports_come_back_with_the_node() -> None:
+def test_ports_persist_across_restarts_of_the_node() -> None:
     with node("kept-ports") as made:
         start_server(made)
         number = add(made, f"8120:{SERVER}", f"8121:{SERVER}/udp")
@@ -232,12 +233,12 @@ def test_ports_come_back_with_the_node() -> None:
         start_server(made)
         assert [port["id"] for port in ports(made)] == number
         assert ask(ALPHA4, 8120) == ROUTER4 and ask(ALPHA4, 8121, "udp") == ROUTER4
-        assert add(made, "8122:1")[0] > 3, "an id is not given twice"
+        assert add(made, "8122:1")[0] > 3, "an ID is not reused"
     rootless("purge", "--name", "kept-ports")
     assert not (HOME / ".local/share/nodens/kept-ports").exists()
 
 
-def test_run_publishes_for_as_long_as_it_lasts() -> None:
+def test_run_publishes_ports_until_it_ends() -> None:
     command = machine.as_user(machine.PROGRAM, "run", "--publish", f"8130:{SERVER},8130:{SERVER}/udp", "--", "python3", "-c", machine.SERVER, f"0.0.0.0/{SERVER}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/") as process:
         assert process.stdout and process.stdout.readline() == "ready\n"
@@ -247,7 +248,7 @@ def test_run_publishes_for_as_long_as_it_lasts() -> None:
     assert ask(ALPHA4, 8130) == "ConnectionRefusedError"
 
 
-def test_slirp4netns_has_ports_with_clients_addresses_too() -> None:
+def test_slirp4netns_keeps_client_addresses_too() -> None:
     with node("slirp-ports", "--net", "slirp4netns") as made:
         start_server(made)
         add(made, f"8140:{SERVER}", f"8140:{SERVER}/udp")
@@ -295,20 +296,20 @@ print(good)
         made.down()
 
 
-def test_a_port_lives_through_the_death_of_forwarder_and_controller() -> None:
+def test_a_port_survives_the_death_of_forwarder_and_controller() -> None:
     with node("mortal") as made:
         start_server(made)
         add(made, f"8160:{SERVER}", f"8160:{SERVER}/udp")
         for name in ("forward", "api", "forward", "api"):
             before = part(made, name)
             machine.kill(before)
-            assert ask(ALPHA4, 8160) == ROUTER4, "a client waits in the listening socket's queue"
+            assert ask(ALPHA4, 8160) == ROUTER4, "a client waits in the listening socket's backlog"
             machine.wait_for(lambda: part(made, name) != before and machine.alive(part(made, name)), what=f"{name} is back")
             machine.wait_for(lambda: ask(ALPHA4, 8160, "udp", seconds=1) == ROUTER4, what="and so are datagrams")
             machine.wait_for(lambda: len(ports(made)) == 2, what="the list is the same")
 
 
-def test_connections_go_on_when_controller_and_launcher_die() -> None:
+def test_connections_survive_the_death_of_controller_and_launcher() -> None:
     with node("steady") as made:
         made.shell("sh", "-c", 'setsid python3 -c "$0" >/run/echo 2>&1 & while ! grep -q ready /run/echo; do sleep 0.02; done',
                    'import socket\ns = socket.create_server(("", 5000)); print("ready", flush=True); c, _ = s.accept()\nwhile True: c.sendall(c.recv(100))')
@@ -335,7 +336,7 @@ for line in sys.stdin:
             assert echo("three") == "three"
             forwarder = part(made, "forward")
             made.start()
-            assert echo("four") == "four" and part(made, "forward") == forwarder, "the same forwarder is taken up"
+            assert echo("four") == "four" and part(made, "forward") == forwarder, "the same forwarder is adopted"
             client.kill()
 
 
@@ -358,13 +359,13 @@ for _ in range(2000):
 
 
 def watched(forwarder: int) -> int:
-    """How many files the forwarder's epoll looks at."""
+    """Returns the number of files in the forwarder's epoll."""
     number = next(path.name for path in Path(f"/proc/{forwarder}/fd").iterdir() if os.readlink(path) == "anon_inode:[eventpoll]")
     return Path(f"/proc/{forwarder}/fdinfo/{number}").read_text().count("tfd:")
 
 
 def sockets_of(pid: int) -> list[int]:
-    """Descriptors of ours for the sockets of another process."""
+    """Returns our own descriptors of the sockets of another process."""
     pidfd_getfd, process = 438, os.pidfd_open(pid)
     call = ctypes.CDLL(None, use_errno=True).syscall
     links = {int(path.name): os.readlink(path) for path in Path(f"/proc/{pid}/fd").iterdir()}
@@ -375,8 +376,9 @@ def sockets_of(pid: int) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["tcp", "udp"])
-def test_a_socket_that_somebody_else_still_has_is_not_listened_to(served: machine.Node, kind: str) -> None:
-    """The holder sends sockets, and may close its own descriptors later than the forwarder its: epoll must not keep what was freed."""
+def test_a_closed_socket_that_another_process_holds_leaves_the_epoll(served: machine.Node, kind: str) -> None:
+    """Init passes sockets, and may close its own descriptors later than the forwarder does: epoll
+    must not keep freed objects."""
     forwarder = part(served, "forward")
     before = watched(forwarder)
     number = add(served, f"8190:{SERVER}/{kind}")[0]
@@ -433,8 +435,9 @@ for thread in threads: thread.join()
 """
 
 
-def test_who_hangs_up_at_any_moment_hurts_nobody_else(served: machine.Node) -> None:
-    """In the middle of much data, too, where the kernel moves it and tells the forwarder of a reset by a signal. Nobody listens behind 8212."""
+def test_clients_that_disconnect_at_any_moment_do_not_affect_others(served: machine.Node) -> None:
+    """Also during bulk transfers, where the kernel splices and reports a reset to the forwarder by
+    a signal. No server listens behind 8212."""
     served.shell("sh", "-c", 'setsid python3 -c "$0" >/run/rude 2>&1 & while ! grep -qx ready /run/rude; do sleep 0.02; done', RUDE_SERVER)
     forwarder, controller = part(served, "forward"), part(served, "api")
     before = watched(forwarder)

@@ -37,21 +37,21 @@ def test_the_supplementary_groups_are_gone_and_nested_maps_can_be_written() -> N
 
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -TERM $$", 143), ("kill -KILL $$", 137)])
-def test_the_exit_code_is_the_command_s(script: str, code: int) -> None:
+def test_the_exit_status_is_the_commands(script: str, code: int) -> None:
     assert node_run("sh", "-c", script, check=False).returncode == code
 
 
-def test_a_program_that_is_not_there_gives_127_and_its_name() -> None:
+def test_a_missing_program_gives_127_and_its_name() -> None:
     done = node_run("no-such-program", check=False)
     assert done.returncode == 127 and "no-such-program" in done.stderr
 
 
-def test_standard_streams_are_the_caller_s() -> None:
+def test_standard_streams_are_the_callers() -> None:
     done = node_run("sh", "-c", "cat; echo err >&2", input="through\n")
     assert done.stdout == "through\n" and done.stderr == "err\n"
 
 
-def test_a_terminated_launcher_hands_the_signal_on() -> None:
+def test_a_terminated_launcher_forwards_the_signal() -> None:
     process = subprocess.Popen(machine.as_user(machine.PROGRAM, "run", "--", "sh", "-c", "trap 'echo got it; exit 3' TERM; echo ready; while :; do sleep 0.1; done"),
                                stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/")
     assert process.stdout and process.stdout.readline() == "ready\n"
@@ -59,7 +59,7 @@ def test_a_terminated_launcher_hands_the_signal_on() -> None:
     assert process.stdout.readline() == "got it\n" and process.wait(machine.LIMIT) == 3
 
 
-def test_a_killed_launcher_takes_its_node_along() -> None:
+def test_a_node_ends_with_its_killed_launcher() -> None:
     process = subprocess.Popen(machine.as_user(machine.PROGRAM, "run", "--name", "doomed", "--", "sh", "-c", "echo ready; exec sleep 1000"),
                                stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/")
     assert process.stdout and process.stdout.readline() == "ready\n"
@@ -67,15 +67,15 @@ def test_a_killed_launcher_takes_its_node_along() -> None:
     assert machine.alive(holder)
     process.kill()
     machine.wait_for(lambda: not machine.alive(holder), what="the holder is gone")
-    assert process.stdout.read() == "", "nobody holds its output any more"
+    assert process.stdout.read() == "", "no process holds its output any more"
 
 
-def test_orphans_are_reaped_and_ended_with_the_node() -> None:
+def test_orphans_are_reaped_and_killed_with_the_node() -> None:
     done = node_run("sh", "-c", "(sleep 0.123 &) ; (sleep 1000 &); for i in $(seq 600); do ps -e -o stat=,args= | grep -qE '^Z|^[^ ]+ +sleep 0.123' || exec echo reaped; sleep 0.1; done")
     assert done.stdout.strip() == "reaped"
 
 
-def test_rootlesskit_s_variables_are_there_and_sockets_variables_are_not() -> None:
+def test_rootlesskits_variables_are_set_and_socket_variables_are_not() -> None:
     env = machine.environment(SSH_AUTH_SOCK="/tmp/agent", DBUS_SESSION_BUS_ADDRESS="unix:path=/x", KEPT="yes")
     lines = dict(line.split("=", 1) for line in node_run("env", options=("--name", "vars"), env=env).stdout.splitlines())
     assert lines["ROOTLESSKIT_PARENT_EUID"] == str(UID) and lines["ROOTLESSKIT_PARENT_EGID"] == str(UID)
@@ -86,18 +86,19 @@ def test_rootlesskit_s_variables_are_there_and_sockets_variables_are_not() -> No
 def test_nothing_is_left_behind() -> None:
     node_run("true", options=("--name", "tidy"))
     assert not (machine.RUNTIME / "nodens/tidy").exists()
-    # A helper whose launcher was killed (see above) notices by itself that its node is gone, within some seconds.
+    # A helper whose launcher was killed (see above) notices the end of its node within some
+    # seconds.
     machine.wait_for(lambda: "pasta" not in machine.run("ps", "-e", "-o", "comm=").stdout, what="no helper is left")
 
 
 @pytest.mark.parametrize("driver", ["pasta", "slirp4netns"])
 @pytest.mark.parametrize(("address", "kind"), [(ROUTER4, "tcp"), (ROUTER4, "udp"), (ROUTER6, "tcp"), (ROUTER6, "udp")])
-def test_the_world_is_reached(driver: str, address: str, kind: str) -> None:
+def test_egress_works(driver: str, address: str, kind: str) -> None:
     seen = node_run(*python(machine.client(address, kind=kind)), options=("--net", driver)).stdout.strip()
-    assert seen == (ALPHA4 if address == ROUTER4 else machine.ALPHA6), "the machine's own address is what servers see"
+    assert seen == (ALPHA4 if address == ROUTER4 else machine.ALPHA6), "servers see the host's address"
 
 
-def test_the_tap_carries_the_machine_s_own_addresses() -> None:
+def test_the_tap_has_the_hosts_addresses() -> None:
     shown = node_run("ip", "-o", "addr", "show", "dev", "tap0").stdout
     assert f"{ALPHA4}/24" in shown and f"{machine.ALPHA6}/64" in shown
     assert "mtu 1400" in node_run("ip", "link", "show", "tap0", options=("--mtu", "1400")).stdout
@@ -108,18 +109,18 @@ def test_without_a_network_there_is_only_lo() -> None:
     assert node_run(*python(machine.client(ROUTER4)), options=("--net", "none")).stdout.strip() == "OSError"
 
 
-def test_with_the_machine_s_network_it_is_the_machine_s() -> None:
+def test_net_host_is_the_hosts_network_namespace() -> None:
     done = node_run("readlink", "/proc/self/ns/net", options=("--net", "host"))
     assert done.stdout.strip() == machine.run(*machine.within("alpha", "readlink", "/proc/self/ns/net")).stdout.strip()
     assert node_run(*python(machine.client(ROUTER4)), options=("--net", "host")).stdout.strip() == ALPHA4
 
 
-def test_forwarding_and_loose_filtering_are_set_without_anybody_s_help() -> None:
+def test_forwarding_and_loose_filtering_are_set() -> None:
     done = node_run("cat", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding", "/proc/sys/net/ipv4/conf/all/rp_filter")
     assert done.stdout.split() == ["1", "1", "2"]
 
 
-def test_a_vxlan_device_and_nat_can_be_made() -> None:
+def test_a_vxlan_device_and_nat_can_be_created() -> None:
     node_run("sh", "-ec", "ip link add flannel.1 type vxlan id 1 dev tap0 dstport 8472; ip link set flannel.1 up; "
                           "nft add table ip n; nft 'add chain ip n p { type nat hook postrouting priority 100; }'; nft add rule ip n p masquerade")
 
@@ -129,19 +130,19 @@ def test_a_vxlan_device_and_nat_can_be_made() -> None:
     (("--data", "relative"), "absolute"), (("--bind", "/run/user"), "refused"), (("--bind", str(machine.HOME)), "refused"),
     (("--bind", "/tmp"), "refused"), (("--bind", "/"), "refused"), (("--bind", str(machine.RUNTIME)), "refused"),
 ])
-def test_wrong_settings_are_refused_with_words_that_help(options: tuple[str, ...], words: str) -> None:
+def test_invalid_settings_are_rejected_with_an_explanation(options: tuple[str, ...], words: str) -> None:
     done = node_run("true", options=options, check=False)
     assert done.returncode != 0 and words in done.stderr
 
 
-def test_root_is_told_to_be_somebody_else() -> None:
+def test_root_is_rejected() -> None:
     done = subprocess.run([machine.PROGRAM, "run", "--", "true"], capture_output=True, text=True, env=machine.environment(XDG_RUNTIME_DIR="/run"))
     assert done.returncode != 0 and "must not run as root" in done.stderr
 
 
-def test_a_user_without_subordinate_ids_is_told_so() -> None:
+def test_missing_subordinate_ids_are_an_error() -> None:
     before = Path("/etc/subuid").read_text()
-    Path("/etc/subuid").write_text("somebody:1:1\n")
+    Path("/etc/subuid").write_text("another:1:1\n")
     try:
         done = node_run("true", check=False)
         assert done.returncode != 0 and "no subordinate user IDs of user 'worker'" in done.stderr
@@ -149,7 +150,7 @@ def test_a_user_without_subordinate_ids_is_told_so() -> None:
         Path("/etc/subuid").write_text(before)
 
 
-def test_a_newuidmap_that_hangs_is_ended_by_a_deadline_that_says_its_name() -> None:
+def test_a_hanging_newuidmap_is_killed_and_named_in_the_error() -> None:
     directory = machine.HOME / "bin"
     directory.mkdir(exist_ok=True)
     (directory / "newuidmap").write_text("#!/bin/sh\nexec sleep 1000\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What root of a node tries, and must not get. Root in the node is the user outside; so everything that would obey the user is out of reach."""
+"""Attempts of root of a node that must fail. Root in the node is the user outside, so everything
+that would obey the user must be out of reach."""
 import os
 import socket
 from collections.abc import Iterator
@@ -23,7 +24,8 @@ def unix_listener(path: Path) -> socket.socket:
 
 @pytest.fixture(scope="module", params=["pasta", "slirp4netns"])
 def inside(request: pytest.FixtureRequest) -> Iterator[Node]:
-    """A node on a machine with everything that a desktop has: agents, buses, secrets, another user's process."""
+    """A node on a host with everything that a desktop has: agents, buses, secrets, another user's
+    process."""
     sockets = [unix_listener(BUS), unix_listener(RUNTIME / "systemd/private"), unix_listener(AGENT)]
     abstract = machine.subprocess.Popen(machine.within("alpha", "python3", "-c",
                                         "import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('\\0nodens-abstract'); s.listen(); print('ready', flush=True); time.sleep(1000)"),
@@ -51,7 +53,7 @@ def outcome(inside: Node, code: str) -> str:
     return inside.python(f"try:\n  {code}\n  print('done')\nexcept OSError as e:\n  print(type(e).__name__, e.errno)")
 
 
-def test_the_machine_s_loopback_is_not_reachable(inside: Node) -> None:
+def test_the_hosts_loopback_is_not_reachable(inside: Node) -> None:
     gateways = {"127.0.0.1", "::1", machine.ROUTER4, machine.ROUTER6, machine.ALPHA4, machine.ALPHA6, "10.0.2.2", "fd00::2", "169.254.1.1", "169.254.2.2"}
     for address in gateways:
         answer = inside.python(machine.client(address, SECRET, seconds=0.7))
@@ -59,7 +61,7 @@ def test_the_machine_s_loopback_is_not_reachable(inside: Node) -> None:
     assert machine.run(*machine.within("alpha", "python3", "-c", machine.client("127.0.0.1", SECRET))).stdout.strip() == "127.0.0.1", "it is there"
 
 
-def test_abstract_sockets_of_the_machine_are_not_reachable(inside: Node) -> None:
+def test_abstract_sockets_of_the_host_are_not_reachable(inside: Node) -> None:
     connect = "import socket; socket.socket(socket.AF_UNIX).connect('\\0nodens-abstract')"
     assert "ConnectionRefusedError" in outcome(inside, connect)
     machine.user(*machine.python(connect))  # outside it works
@@ -67,25 +69,25 @@ def test_abstract_sockets_of_the_machine_are_not_reachable(inside: Node) -> None
 
 @pytest.mark.parametrize("path", [str(BUS), str(RUNTIME / "systemd/private"), str(AGENT), str(HOME / "secret"), str(HOME), str(RUNTIME / "systemd"),
                                   "/tmp/of-the-machine", "/var/tmp/of-the-machine", "/run/netns", "/etc/shadow", "/oldroot", "/nodens", "/boot", "/srv"])
-def test_files_and_sockets_of_the_machine_are_not_there(inside: Node, path: str) -> None:
+def test_files_and_sockets_of_the_host_are_not_visible(inside: Node, path: str) -> None:
     assert Path(path).exists() or path in ("/oldroot", "/boot", "/srv", "/etc/shadow"), "the test is about something"
     fails(inside, "ls", path)
 
 
-def test_the_runtime_directory_holds_only_our_own(inside: Node) -> None:
+def test_the_runtime_directory_has_only_our_files(inside: Node) -> None:
     shown = inside.shell("find", "/run/user", "-mindepth", "1").stdout.split()
     own = f"{RUNTIME}/nodens/{inside.name}/api"
     assert set(shown) <= {"/run/user/0", str(RUNTIME), f"{RUNTIME}/nodens", f"{RUNTIME}/nodens/{inside.name}", own, f"{own}/child_pid", f"{own}/api.sock"}
     fails(inside, "touch", f"{own}/x")
 
 
-def test_other_processes_are_not_seen_or_signalled(inside: Node) -> None:
+def test_other_processes_are_neither_visible_nor_signalled(inside: Node) -> None:
     seen = inside.shell("ps", "-e", "-o", "pid=").stdout.split()
     assert len(seen) < 8
     assert "ProcessLookupError" in outcome(inside, f"import os; os.kill({os.getpid()}, 0)") or os.getpid() < 10
 
 
-def test_cgroups_above_the_node_s_are_not_writable(inside: Node) -> None:
+def test_cgroups_above_the_nodes_are_not_writable(inside: Node) -> None:
     fails(inside, "mkdir", "/sys/fs/cgroup/escape")
     fails(inside, "sh", "-c", "echo 1 >/sys/fs/cgroup/cgroup.procs")
     fails(inside, "sh", "-c", "echo 1 >/sys/fs/cgroup/../cgroup/cgroup.procs")
@@ -93,7 +95,7 @@ def test_cgroups_above_the_node_s_are_not_writable(inside: Node) -> None:
 
 @pytest.mark.parametrize("switch", ["kernel/core_pattern", "kernel/panic", "vm/overcommit_memory", "kernel/sysrq", "fs/file-max", "kernel/modprobe",
                                     "net/core/rmem_max", "kernel/randomize_va_space", "vm/drop_caches"])
-def test_switches_of_the_machine_are_not_writable(inside: Node, switch: str) -> None:
+def test_sysctls_of_the_host_are_not_writable(inside: Node, switch: str) -> None:
     fails(inside, "sh", "-c", f"cat /proc/sys/{switch} >/tmp/v 2>/dev/null || echo 1 >/tmp/v; cat /tmp/v >/proc/sys/{switch}")
 
 
@@ -103,17 +105,17 @@ def test_switches_of_the_machine_are_not_writable(inside: Node, switch: str) -> 
     "nsenter -t 1 -m ls /nodens", "mount -t ext4 /dev/vda /mnt", "touch /usr/x", "ip netns exec alpha true",
     "setpriv --reuid=4000000 true", "echo x >/dev/kmsg && dmesg | grep -q ^x",
 ])
-def test_ways_out_are_closed(inside: Node, command: str) -> None:
+def test_known_escapes_fail(inside: Node, command: str) -> None:
     fails(inside, "sh", "-ec", command)
 
 
-def test_the_holder_s_socket_is_neither_seen_nor_open_to_others(inside: Node) -> None:
+def test_the_control_socket_is_neither_visible_nor_open_to_others(inside: Node) -> None:
     path = RUNTIME / "nodens" / inside.name / "holder.sock"
     assert path.is_socket() and path.stat().st_mode & 0o077 == 0
     fails(inside, "ls", str(path))
 
 
-def test_no_descriptor_leads_out(inside: Node) -> None:
+def test_no_descriptor_leads_to_the_host(inside: Node) -> None:
     shown = inside.shell("ls", "-l", "/proc/self/fd", "/proc/1/fd").stdout
     assert "/nodens" not in shown and str(HOME) not in shown
     state = inside.state()
@@ -129,14 +131,14 @@ def test_the_helper_is_confined(inside: Node) -> None:
     pids = {int(pid) for pid, sid in zip(children[::2], children[1::2]) if int(sid) == state["helper"]}
     assert pids, "the helper's session"
     confined = [pid for pid in pids if "Seccomp:\t2" in Path(f"/proc/{pid}/status").read_text()]
-    assert confined, "whoever reads packets has a system call filter"
+    assert confined, "processes that read packets have a system call filter"
     for pid in confined:
         status = dict(line.split(":\t", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines() if ":\t" in line)
         assert status["NoNewPrivs"] == "1" or "slirp" in status["Name"]
-        assert os.readlink(f"/proc/{pid}/ns/user") != os.readlink("/proc/self/ns/user"), "what capabilities it has are over the node, not the machine"
+        assert os.readlink(f"/proc/{pid}/ns/user") != os.readlink("/proc/self/ns/user"), "its capabilities are over the node, not the host"
 
 
-def test_names_are_answered_by_the_helper_only(inside: Node) -> None:
+def test_only_the_helper_resolves_names(inside: Node) -> None:
     lines = inside.shell("cat", "/etc/resolv.conf").stdout.split()
     assert lines[0] == "nameserver" and lines[1] in ("169.254.1.1", "10.0.2.3")
 
@@ -194,7 +196,7 @@ def test_a_writable_bind_in_a_read_only_one_is_writable() -> None:
     assert (project / "out/file").read_text() == "made\n"
 
 
-def test_a_file_can_be_bound_read_only() -> None:
+def test_a_file_can_be_bind_mounted_read_only() -> None:
     file = HOME / "single"
     file.write_text("kept\n")
     os.chown(file, UID, UID)
@@ -202,7 +204,7 @@ def test_a_file_can_be_bound_read_only() -> None:
     assert done.stdout == "kept\n" and file.read_text() == "kept\n" and done.returncode != 0
 
 
-def test_what_tools_outside_read_cannot_be_changed_by_root_of_the_node(inside: Node) -> None:
+def test_files_that_outside_tools_read_cannot_be_changed_by_root_of_the_node(inside: Node) -> None:
     api = RUNTIME / "nodens" / inside.name / "api"
     before = (api / "child_pid").read_text(), (api / "api.sock").stat().st_ino
     for file in ("child_pid", "api.sock"):

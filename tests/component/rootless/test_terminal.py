@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The terminal of `run` and `shell`: it works as if nothing stood between, and what runs in the node never has it."""
+"""The terminal of `run` and `shell`: it behaves like a direct connection, and processes in the node
+never have it."""
 import fcntl
 import os
 import pty
@@ -21,7 +22,7 @@ PROMPT = "outside$ "
 
 
 class Screen:
-    """A terminal with an interactive shell of the user in it, or with a program that is started there."""
+    """A terminal with an interactive shell of the user, or with a program that is started there."""
 
     def __init__(self, *argv: str) -> None:
         self.said = ""
@@ -41,7 +42,7 @@ class Screen:
         os.write(self.fd, text.encode())
 
     def until(self, pattern: str, seconds: float = 30) -> str:
-        """Waits until the screen shows the pattern, and returns what it has shown up to there."""
+        """Waits until the screen shows the pattern, and returns the output up to there."""
         end = time.monotonic() + seconds
         while True:
             found = re.search(pattern if pattern.startswith("(?") else re.escape(pattern), self.said)
@@ -56,7 +57,7 @@ class Screen:
                     raise AssertionError(f"the terminal ended before {pattern!r}: {self.said!r}") from None
 
     def command(self, line: str) -> str:
-        """Runs a line in the shell outside, to its end."""
+        """Runs a line in the shell outside to its end."""
         self.type(f"{line}; echo end=$?.\n")
         return self.until(r"(?s)end=(\d+)\.\r?\n") + self.until(PROMPT)
 
@@ -92,12 +93,12 @@ def living() -> Iterator[Node]:
 
 @pytest.fixture(params=["run", "shell"])
 def way(request: pytest.FixtureRequest, living: Node) -> str:
-    """The start of a command line that runs something in a node."""
+    """The start of a command line that runs a command in a node."""
     return f"{PROGRAM} run --net none --" if request.param == "run" else f"{PROGRAM} shell --name {living.name} --"
 
 
 def script(name: str, code: str) -> str:
-    """A program that is found in the node as well: /usr is the machine's, so it is given as words."""
+    """A program that also runs in the node: /usr is the host's, so it is passed as arguments."""
     path = Path("/tmp") / name
     path.write_text(code)
     path.chmod(0o644)
@@ -121,7 +122,7 @@ for fd in range(3):
 
 
 @pytest.mark.parametrize("streams", ["", "</dev/null", "| cat", "2>/dev/null", "</dev/null 2>&1 | cat", "</dev/null >/dev/null", ">/dev/null 2>&1"])
-def test_what_is_typed_from_inside_is_not_executed_outside(screen: Screen, way: str, streams: str) -> None:
+def test_input_injected_from_inside_is_not_executed_outside(screen: Screen, way: str, streams: str) -> None:
     (HOME / "escaped").unlink(missing_ok=True)
     screen.command(f"{way} {script('inject.py', INJECT)} {streams}")
     screen.command("true")
@@ -142,7 +143,7 @@ print(sorted(os.listdir("/proc/self/fd"))[:-1], file=open("/var/tmp/seen", "a"))
 
 
 @pytest.mark.parametrize("streams", ["", "</dev/null", ">/dev/null", "2>/dev/null", "</dev/null >/dev/null", "</dev/null 2>/dev/null", ">/dev/null 2>&1", "</dev/null >/dev/null 2>&1"])
-def test_no_stream_in_the_node_is_the_caller_s_terminal(screen: Screen, living: Node, streams: str) -> None:
+def test_no_stream_in_the_node_is_the_callers_terminal(screen: Screen, living: Node, streams: str) -> None:
     living.shell("rm", "-f", "/var/tmp/seen")
     screen.command(f"exec 9</; {PROGRAM} shell --name {living.name} -- {script('descriptors.py', DESCRIPTORS)} {streams}")
     lines = living.shell("cat", "/var/tmp/seen").stdout.splitlines()
@@ -151,28 +152,28 @@ def test_no_stream_in_the_node_is_the_caller_s_terminal(screen: Screen, living: 
     assert len(terminals) == 3 - redirected, lines
     outside = os.stat(os.ptsname(screen.fd))
     for words in terminals:
-        assert int(words[1]) != outside.st_dev, "it is of the node's own devpts"
+        assert int(words[1]) != outside.st_dev, "it belongs to the node's devpts"
         assert words[3].startswith("/dev/pts/"), "and has a name there"
     assert (tty == "tty") == bool(terminals), "the controlling terminal is that one, or there is none"
-    assert descriptors == "['0', '1', '2']", "no descriptor of the caller's but the streams"
+    assert descriptors == "['0', '1', '2']", "no descriptor of the caller except the streams"
 
 
-def test_descriptors_of_the_caller_stay_outside(way: str) -> None:
+def test_descriptors_of_the_caller_are_not_inherited(way: str) -> None:
     done = machine.user("sh", "-c", f"exec 5</ 7</etc 9>>{HOME}/log; exec {way} ls -l /proc/self/fd")
     assert re.findall(r" (\d+) -> ", done.stdout) == ["0", "1", "2", "3"], done.stdout
     assert re.search(r" 3 -> /proc/\d+/fd", done.stdout), "ls's own"
 
 
-def test_a_directory_as_a_stream_is_refused(way: str) -> None:
+def test_a_directory_as_a_stream_is_rejected(way: str) -> None:
     done = machine.user("sh", "-c", f"exec {way} ls -l /proc/self/fd </etc", check=False)
     assert done.returncode != 0 and "would give the node access to the host" in done.stderr
 
 
-def test_the_terminal_is_raw_while_a_command_has_it_and_as_before_afterwards(screen: Screen, way: str) -> None:
+def test_the_terminal_is_raw_during_a_command_and_restored_afterwards(screen: Screen, way: str) -> None:
     before = screen.settings()
     screen.type(f"{way} sh -c 'echo rea''dy; read line; echo \"<$line>\"; exit 7'; echo end=$?.\n")
     screen.until("(?m)^ready")
-    machine.wait_for(screen.is_raw, what="keys are the command's")
+    machine.wait_for(screen.is_raw, what="keys go to the command")
     screen.type("word\n")
     screen.until("<word>")
     screen.until("end=7.")
@@ -181,13 +182,13 @@ def test_the_terminal_is_raw_while_a_command_has_it_and_as_before_afterwards(scr
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGABRT, signal.SIGSEGV, signal.SIGHUP])
-def test_the_terminal_is_put_back_when_the_launcher_is_ended_by_a_signal(living: Node, number: signal.Signals) -> None:
+def test_the_terminal_is_restored_when_a_signal_terminates_the_launcher(living: Node, number: signal.Signals) -> None:
     made = Screen("sh", "-c", f"echo $$; exec {PROGRAM} shell --name {living.name} -- sh -c 'echo ready; exec sleep 1000'")
     try:
         before = made.settings()
         pid = int(re.findall(r"\d+", made.until(r"(?m)^\d+\s"))[-1])
         made.until("ready")
-        machine.wait_for(made.is_raw, what="keys are the command's")
+        machine.wait_for(made.is_raw, what="keys go to the command")
         held = os.open(os.readlink(f"/proc/{pid}/fd/0"), os.O_RDWR | os.O_NOCTTY)
         os.kill(pid, number)
         machine.wait_for(lambda: not machine.alive(pid), what="the launcher has ended")
@@ -197,7 +198,7 @@ def test_the_terminal_is_put_back_when_the_launcher_is_ended_by_a_signal(living:
         made.close()
 
 
-def test_the_window_s_size_follows(screen: Screen, way: str) -> None:
+def test_the_window_size_is_forwarded(screen: Screen, way: str) -> None:
     screen.resize(30, 90)
     screen.type(f"{way} sh -c 'stty size; trap \"stty size; exit\" WINCH; echo rea''dy; while :; do sleep 0.05; done'; echo end=$?.\n")
     screen.until("30 90")
@@ -207,10 +208,10 @@ def test_the_window_s_size_follows(screen: Screen, way: str) -> None:
     screen.until("end=0.")
 
 
-def test_interrupt_reaches_the_command_and_not_the_shell_outside(screen: Screen, way: str) -> None:
+def test_interrupts_reach_the_command_and_not_the_shell_outside(screen: Screen, way: str) -> None:
     screen.type(f"{way} sh -c 'echo rea''dy; exec sleep 1000'; echo end=$?.\n")
     screen.until("(?m)^ready")
-    machine.wait_for(screen.is_raw, what="keys are the command's")
+    machine.wait_for(screen.is_raw, what="keys go to the command")
     screen.type("\x03")
     screen.until("end=130.")
     screen.until(PROMPT)
@@ -220,14 +221,14 @@ def test_a_command_is_suspended_and_continued_as_a_job(screen: Screen, way: str)
     before = screen.settings()
     screen.type(f"{way} sh -c 'echo rea''dy; while read line; do echo \"<$line>\"; done; exit 5'\n")
     screen.until("(?m)^ready")
-    machine.wait_for(screen.is_raw, what="keys are the command's")
+    machine.wait_for(screen.is_raw, what="keys go to the command")
     for word in ("one", "two"):
         screen.type("\x1a")
         screen.until("Stopped")
         screen.until(PROMPT)
         assert screen.settings() == before
         screen.type("fg\n")
-        machine.wait_for(screen.is_raw, what="keys are the command's again")
+        machine.wait_for(screen.is_raw, what="keys go to the command again")
         screen.type(f"{word}\n")
         screen.until(f"<{word}>")
     screen.type("\x04")
@@ -250,7 +251,7 @@ def test_a_pipeline_is_suspended_and_continued_once(screen: Screen, way: str) ->
     assert screen.settings() == before
 
 
-def test_a_command_that_ignores_it_does_not_keep_its_job_from_being_suspended(screen: Screen, way: str) -> None:
+def test_a_command_that_ignores_sigtstp_does_not_block_suspension(screen: Screen, way: str) -> None:
     screen.type(f"{way} sh -c 'trap \"\" TSTP; echo rea''dy; exec sleep 1000' </dev/null | cat\n")
     screen.until("(?m)^ready")
     screen.type("\x1a")
@@ -260,22 +261,22 @@ def test_a_command_that_ignores_it_does_not_keep_its_job_from_being_suspended(sc
     screen.until(PROMPT)
 
 
-def test_a_terminal_that_the_shell_took_back_is_raw_again_after_a_stop_from_outside(screen: Screen, living: Node) -> None:
+def test_the_terminal_is_raw_again_after_a_stop_from_outside(screen: Screen, living: Node) -> None:
     before = screen.settings()
     screen.type(f"{PROGRAM} shell --name {living.name} -- sh -c 'echo rea''dy; read line; echo \"<$line>\"'\n")
     screen.until("(?m)^ready")
-    machine.wait_for(screen.is_raw, what="keys are the command's")
+    machine.wait_for(screen.is_raw, what="keys go to the command")
     os.kill(child_of(screen.pid), signal.SIGSTOP)
     screen.until(PROMPT)
-    termios.tcsetattr(screen.fd, termios.TCSANOW, before)   # as bash does, and dash does not
+    termios.tcsetattr(screen.fd, termios.TCSANOW, before)   # like bash, unlike dash
     screen.type("fg\n")
-    machine.wait_for(screen.is_raw, what="keys are the command's again")
+    machine.wait_for(screen.is_raw, what="keys go to the command again")
     screen.type("word\n")
     screen.until("<word>")
     screen.until(PROMPT)
 
 
-def test_a_shell_in_the_node_has_jobs_of_its_own(screen: Screen, living: Node) -> None:
+def test_a_shell_in_the_node_has_job_control(screen: Screen, living: Node) -> None:
     screen.type(f"PS1= {PROGRAM} shell --name {living.name} -- env PS1='inside# ' sh -i\n")
     screen.until("inside# ")
     screen.type("sleep 1000\n")
@@ -286,7 +287,7 @@ def test_a_shell_in_the_node_has_jobs_of_its_own(screen: Screen, living: Node) -
     screen.type("kill -KILL %1; tty\n")
     screen.until("/dev/pts/")
     shown = screen.until("inside# ")
-    while "Killed" not in shown:    # the shell says so before one of its next prompts
+    while "Killed" not in shown:    # printed before one of the next prompts
         screen.type("true\n")
         shown = screen.until("inside# ")
     screen.type("exit 3\n")
@@ -295,7 +296,7 @@ def test_a_shell_in_the_node_has_jobs_of_its_own(screen: Screen, living: Node) -
     screen.until("end=3.")
 
 
-def test_a_command_in_the_background_leaves_the_terminal_alone(screen: Screen, way: str) -> None:
+def test_a_background_command_does_not_touch_the_terminal(screen: Screen, way: str) -> None:
     before = screen.settings()
     screen.type(f"{way} sh -c 'echo hel''lo; read line; echo \"<$line>\"' &\n")
     screen.until("hello")
@@ -319,7 +320,7 @@ def test_pipelines(screen: Screen, way: str, line: str, shown: str) -> None:
     assert screen.settings() == before
 
 
-def test_a_command_in_a_pipeline_gets_keys_when_it_asks_for_them(screen: Screen, way: str) -> None:
+def test_a_command_in_a_pipeline_gets_keys_when_it_reads_the_terminal(screen: Screen, way: str) -> None:
     screen.type(f"{way} sh -c 'read line </dev/tty; echo \"<$line>\"' </dev/null | cat; echo end=$?.\n")
     machine.wait_for(screen.is_raw, what="the command has the keys")
     screen.type("word\n")
@@ -327,13 +328,13 @@ def test_a_command_in_a_pipeline_gets_keys_when_it_asks_for_them(screen: Screen,
     screen.until("end=0.")
 
 
-def test_what_a_command_leaves_running_in_a_node_that_lasts_lives_on(screen: Screen, living: Node) -> None:
+def test_background_processes_of_a_command_survive_it(screen: Screen, living: Node) -> None:
     screen.command(f"{PROGRAM} shell --name {living.name} -- sh -c 'sleep 2000 & exit 0'")
     assert "sleep 2000" in living.shell("ps", "-e", "-o", "args=").stdout
     living.shell("pkill", "-x", "sleep")
 
 
-def test_without_a_terminal_signals_are_handed_on(living: Node) -> None:
+def test_without_a_terminal_signals_are_forwarded(living: Node) -> None:
     with subprocess.Popen(machine.as_user(PROGRAM, "shell", "--name", living.name, "--", "sh", "-c", "trap 'echo got it; exit 3' INT; echo ready; while :; do sleep 0.05; done"),
                           stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/") as process:
         assert process.stdout and process.stdout.readline() == "ready\n"
@@ -341,10 +342,10 @@ def test_without_a_terminal_signals_are_handed_on(living: Node) -> None:
         assert process.stdout.readline() == "got it\n" and process.wait(10) == 3
 
 
-def test_much_output_on_a_terminal_is_complete(screen: Screen, way: str) -> None:
+def test_large_output_on_a_terminal_is_complete(screen: Screen, way: str) -> None:
     shown = screen.command(f"{way} seq 20000")
     assert [int(line) for line in re.findall(r"(?m)^(\d+)$", shown)] == list(range(1, 20001))
 
 
-def test_a_program_that_is_not_there_gives_127(screen: Screen, way: str) -> None:
+def test_a_missing_program_gives_127(screen: Screen, way: str) -> None:
     assert "end=127." in screen.command(f"{way} no-such-program")
