@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pull and unpack of one image, nodens-fetch and nodens-unpack beside containerd, from the same registry on the same disk, turn by turn.
+"""Pulls and unpacks one image with nodens-fetch and nodens-unpack and with containerd, from the
+same registry to the same disk, in turns.
 
-    tools/dev shell -- python3 tests/component/pull/bench.py [--layers 10] [--mebibytes 100] [--rounds 3] [--small]
+    tools/dev shell -- python3 tests/component/pull/bench.py [--layers 10] [--mebibytes 100]
+                                                             [--rounds 3] [--small]
 
-Prints seconds of the clock and of the processors (on a busy machine only the latter compare), the ratios, and the memory of their processes (proportional set size, summed, sampled while it runs).
-"""
+Prints wall-clock and CPU seconds (on a busy host only the latter compare), the ratios, and the
+memory of the processes (proportional set size, summed, sampled while it runs)."""
 import argparse
 import os
 import random
@@ -21,11 +23,11 @@ from pathlib import Path
 from nodenstest import images as make
 from nodenstest import puller, registry_server
 
-TREE = Path("/usr")     # what images are made of: programs, libraries, documentation
+TREE = Path("/usr")     # source of the images' files: programs, libraries, documentation
 
 
 def real_files(limit: int) -> list[Path]:
-    """Files of this very root, in an order that mixes kinds and sizes, and comes out the same every time."""
+    """Files of this root, in an order that mixes kinds and sizes and is the same every time."""
     found = sorted(path for path in TREE.rglob("*") if path.is_file() and not path.is_symlink() and path.stat().st_size <= limit)
     random.Random(1).shuffle(found)
     return found
@@ -41,7 +43,7 @@ def build_layer(number: int, mebibytes: int, small: bool) -> tuple[bytes, str]:
         name = f"layer{number}{path}"
         for parent in reversed(Path(name).parents[:-1]):
             entries.setdefault(str(parent), make.directory(str(parent)))
-        # A line of its own makes every layer's files unlike the other layers'.
+        # One line per layer makes its files differ from those of other layers.
         entries[name] = make.entry(name, path.read_bytes() + b"layer %d\n" % number, mode=path.stat().st_mode & 0o7777)
         left -= path.stat().st_size
     data = make.tar(*entries.values())
@@ -93,7 +95,7 @@ def proportional(pid: int) -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process and its children that have ended used."""
+    """CPU seconds of a process and its exited children."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
     return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
 
@@ -113,13 +115,13 @@ def pull_ours(site: registry_server.Site, reference: str, directory: Path) -> tu
 
 
 def own_seconds() -> float:
-    """What this process used itself."""
+    """CPU seconds of this process itself."""
     times = os.times()
     return times.user + times.system
 
 
 class Containerd:
-    """A containerd of its own, for pulls only."""
+    """A separate containerd, for pulls only."""
 
     def __init__(self, site: registry_server.Site, directory: Path) -> None:
         self.site, self.directory = site, directory

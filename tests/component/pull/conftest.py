@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures. The tests want root, in the Debian 13 root: `tools/dev shell -- python3 -m pytest tests/component/pull`."""
+"""Fixtures. The tests need root in the Debian 13 root: `tools/dev shell -- python3 -m pytest
+tests/component/pull`."""
 import os
 import subprocess
 from collections.abc import Iterator
@@ -11,14 +12,14 @@ from nodenstest import fake_registry, puller
 
 def pytest_configure(config: pytest.Config) -> None:
     if os.geteuid() == 0:
-        os.unshare(os.CLONE_NEWNET)     # the registries' ports are ours alone
+        os.unshare(os.CLONE_NEWNET)     # all ports are free for the registries
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if os.geteuid() != 0:
         for item in items:
-            item.add_marker(pytest.mark.skip(reason="these programs are started by root"))
+            item.add_marker(pytest.mark.skip(reason="needs root, which starts these programs"))
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evil.c - nodens-fetch or nodens-unpack of which one process was taken over, inside of its real jail
+/* evil.c - nodens-fetch or nodens-unpack with one compromised process inside its real jail
  *
- * Linked with the program's own main() and library, with one module replaced: EVIL_FETCHER what speaks to the registry, EVIL_TAR the
- * archive's reader, EVIL_FINALIZE what finalizes a layer, EVIL_DECOMPRESS the decompressor. When the program gets there, everything that code of
- * an attacker would try is tried, and standard error has "attempt: WHAT: ERROR", or "attempt: WHAT: worked". */
+ * Linked with the program's own main() and library, with one module replaced: EVIL_FETCHER the
+ * registry client, EVIL_TAR the reader of archives, EVIL_FINALIZE the code that finalizes a layer,
+ * EVIL_DECOMPRESS the decompressor. The replacement tries everything that an attacker's code would
+ * try and writes "attempt: WHAT: ERROR" or "attempt: WHAT: worked" to standard error. */
 #include <fcntl.h>
 #include <linux/io_uring.h>
 #include <netinet/in.h>
@@ -36,7 +37,8 @@ static void attempt(const char *what, long result) {
         (void) !write(STDERR_FILENO, line, (size_t) n);
 }
 
-/* What no cell may do: have other processes, other namespaces, other mounts, or a say in what others do. */
+/* Forbidden in every jail: other processes, namespaces and mounts, and influence on other
+ * processes. */
 static void try_the_kernel(void) {
         static struct io_uring_params parameters;
         char byte;
@@ -66,7 +68,7 @@ static void try_the_kernel(void) {
         attempt("pair of datagram sockets", socketpair(AF_UNIX, SOCK_DGRAM, 0, (int[2]) {}));
 }
 
-/* Whether a directory's parent is another directory than itself. */
+/* Checks whether a directory's parent is another directory than itself. */
 [[maybe_unused]] static void try_parent(const char *what, int fd) {
         struct stat self, parent;
         int up = openat(fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -118,7 +120,7 @@ void pull_tar_free(struct pull_tar *tar) {
         free(tar);
 }
 
-/* Says that another stream was hashed, and that all is well. */
+/* Reports another hash and success. */
 static void forge_a_report(void) {
         struct pull_worker_report report = {.at_end = 1, .size = 4096, .inodes = 1, .stream = 1};
 
@@ -142,7 +144,7 @@ struct nd_error *pull_tar_feed(struct pull_tar *tar, [[maybe_unused]] const char
                 if (fcntl(fd, F_GETFD) >= 0)
                         attempt("another descriptor", fd);
         attempt("block device", mknodat(4, "sda", S_IFBLK | 0600, makedev(8, 0)));
-        planted = openat(4, "planted", O_WRONLY | O_CREAT, 0600); /* its own tree is its own */
+        planted = openat(4, "planted", O_WRONLY | O_CREAT, 0600); /* its own tree is writable */
         (void) !write(planted, "evil", 4);
         forge_a_report();
         return nullptr;
@@ -204,7 +206,7 @@ uint64_t pull_decompressor_total([[maybe_unused]] const struct pull_decompressor
         return 0;
 }
 
-/* An archive of its own choice: two blocks of zeros, which is an empty one. */
+/* Returns its own archive: two blocks of zeros, which is an empty one. */
 struct nd_error *pull_decompressor_feed(struct pull_decompressor *s, [[maybe_unused]] const char *bytes,
                                         [[maybe_unused]] size_t length) {
         static const char empty[1024];

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for a nodens-fetch that was taken over, started by nodens-cri: it can write to blobs/ (descriptor 4) and partial/ (6), send messages to the
-unpacker (3) and lines to the daemon (1). What it tries is the name of the image that it is asked for. plan.json beside its link names victims."""
+"""A compromised nodens-fetch, started by nodens-cri: it can write to blobs/ (descriptor 4) and
+partial/ (6), send messages to the unpacker (3) and lines to the daemon (1). The name of the
+requested image selects the attack. plan.json beside its link names victims."""
 import hashlib
 import io
 import json
@@ -52,7 +53,7 @@ class Fetcher:
         socket.send_fds(self.channel, [message], list(fds))
 
     def ask(self, *arguments: Any, **more: Any) -> tuple[int, str, str]:
-        """The code, the digest and the text of an answer."""
+        """Returns code, digest and text of a reply."""
         self.send(*arguments, **more)
         answer = self.receive()
         return answer[2], answer[9].hex(), answer[10].split(b"\0")[0].decode()
@@ -63,7 +64,7 @@ class Fetcher:
         return self.ask(UNPACK, job, PLAIN, parent, len(data), fds=(blob, counter))
 
     def offer(self, *diff_ids: str) -> None:
-        """An image whose config says that its layers have these diff ids."""
+        """Offers an image whose config lists these diff IDs."""
         config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [f"sha256:{one}" for one in diff_ids]}})
         layers = [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": f"sha256:{one}", "size": 1024} for one in diff_ids]
         manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": layers, "config": {
@@ -75,10 +76,10 @@ class Fetcher:
     def line(self, **event: Any) -> None:
         print(json.dumps(event), flush=True)
 
-    # ---- what it tries
+    # ---- attacks
 
     def plant(self) -> None:
-        """Trees under the victim's chain, wherever it can write."""
+        """Plants trees under the victim's chain in all writable places."""
         for top in ("layers", "unpack/layers"):
             tree = Path(self.blobs, top, self.plan["victim"], "fs/etc")
             tree.mkdir(parents=True, exist_ok=True)
@@ -88,13 +89,13 @@ class Fetcher:
         self.offer(self.plan["victim"])
 
     def say(self) -> None:
-        """The unpacker's words."""
+        """Forges an event of the unpacker."""
         self.line(event="unpacked", chain="sha256:" + self.plan["victim"], diffId="sha256:" + self.plan["victim"], parent="", size=1, inodes=1)
         self.send(FINISH)
         self.offer(self.plan["victim"])
 
     def exchange(self) -> None:
-        """Another archive than the one whose diff id the config names."""
+        """Sends another archive than the one with the diff ID in the config."""
         code, digest, text = self.unpack(1, archive(etc_passwd=b"PLANTED"))
         assert code == 0, text
         assert self.ask(PLACE, 1)[0] == 0
@@ -102,7 +103,7 @@ class Fetcher:
         self.offer(self.plan["victim"])
 
     def rebase(self) -> None:
-        """A lowest layer on a parent that is not there, and a layer placed twice."""
+        """Places a layer on a missing parent, and a layer twice."""
         code, digest, text = self.unpack(1, archive(a=b"x"), parent="77" * 32)
         assert code == 0, text
         placed, _, text = self.ask(PLACE, 1)
@@ -113,13 +114,13 @@ class Fetcher:
         self.offer(digest)
 
     def unsynced(self) -> None:
-        """A layer that is in place, without a sync."""
+        """Places a layer without a sync."""
         data = archive(a=b"x")
         assert self.unpack(1, data)[0] == 0 and self.ask(PLACE, 1)[0] == 0
         self.offer(sha(data))
 
     def linger(self) -> None:
-        """A process that keeps the channel open after the fetcher's end."""
+        """Leaves a process that keeps the channel open after the fetcher's exit."""
         if os.fork() == 0:
             os.setsid()
             for stream in (0, 1, 2):
@@ -129,7 +130,7 @@ class Fetcher:
         self.offer(self.plan["victim"])
 
     def directory(self) -> None:
-        """Descriptors that are not what they should be: a directory of its own, and a socket."""
+        """Passes wrong descriptors: a directory of its own, and a socket."""
         place = os.open(self.blobs, os.O_RDONLY | os.O_DIRECTORY)
         code, _, _ = self.ask(UNPACK, 1, PLAIN, None, 4096, fds=(place, os.eventfd(4096)))
         assert code != 0
@@ -142,7 +143,8 @@ class Fetcher:
         self.offer(self.plan["victim"])
 
     def swap(self) -> None:
-        """The victim's archive, of which half is exchanged after the unpacker has begun to read it."""
+        """Sends the victim's archive and replaces half of it after the unpacker has begun to
+        read."""
         honest, evil = bytes.fromhex(self.plan["archive"]), archive(etc_passwd=b"PLANTED PLANTED")
         path = Path(self.blobs, "data")
         path.write_bytes(honest)
@@ -159,12 +161,12 @@ class Fetcher:
         self.offer(self.plan["victim"])
 
     def nonsense(self) -> None:
-        """Messages that make no sense."""
+        """Sends invalid messages."""
         self.channel.send(b"x" * 7)
         self.offer(self.plan["victim"])
 
     def flood(self) -> None:
-        """More jobs at once than there may be; none of them gets a byte."""
+        """Starts more jobs than allowed; none of them gets any data."""
         Path(self.blobs, "data").write_bytes(b"")
         blob = os.open(f"{self.blobs}/data", os.O_RDONLY)
         for job in range(40):

@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Stands for a nodens-unpack of which all was taken over, its supervisor included: what it says is believed, but the store takes directories only, and none that it
-does not see. plan.json beside its link says what it puts in place of layers/<chain>."""
+"""A fully compromised nodens-unpack, its supervisor included: its events are trusted, but the store
+accepts only directories, and only those that it sees. plan.json beside its link names the
+replacement of layers/<chain>."""
 import json
 import os
 import socket
@@ -21,7 +22,7 @@ elif plan["trick"] == "tree":                # its tree is a link
     (layers / chain).mkdir()
     (layers / chain / "layer.json").write_text(file)
     (layers / chain / "fs").symlink_to("/")
-elif plan["trick"] == "file":                # its description is a link to a file of the machine
+elif plan["trick"] == "file":                # its description is a link to a file of the host
     (layers / chain / "fs").mkdir(parents=True)
     elsewhere.write_text(file)
     (layers / chain / "layer.json").symlink_to(elsewhere)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* faulty.c - nodens-fetch or nodens-unpack with one system call that fails: FAULT="CALL NTH ERRNO [onwards]" in its environment
  *
- * Linked with the program's own main(). The fault is armed before main() starts, and counted in all of its processes; at the
- * end standard error has "fault met", unless there were fewer such calls. */
+ * Linked with the program's own main(). The fault is armed before main() starts and counted across
+ * all its processes; at the end standard error has "fault met", unless there were fewer such
+ * calls. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A user namespace as a rootless node has it: `python3 rootless.py FIRST COUNT COMMAND...`.
+"""Runs a command in a user namespace like that of a rootless node: `python3 rootless.py FIRST COUNT
+COMMAND...`.
 
-IDs from 0 on are FIRST and following outside; the command is root there, with a mount namespace of its own, and nothing outside.
-"""
+IDs from 0 on are FIRST and following outside; the command is root inside, with its own mount
+namespace, and unprivileged outside."""
 import os
 import sys
 
@@ -11,7 +12,7 @@ def main(first: int, count: int, command: list[str]) -> None:
     ready, mapped = os.pipe(), os.pipe()
     parent = os.getpid()
     child = os.fork()
-    if child == 0:      # it writes the maps of its parent, which stays what was started
+    if child == 0:      # it writes the maps of its parent, which becomes the command
         os.read(ready[0], 1)
         for kind in ("uid", "gid"):
             with open(f"/proc/{parent}/{kind}_map", "w") as file:

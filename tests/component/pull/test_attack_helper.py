@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks by a fetcher, a decompressor, an archive's reader or an unpacker that was taken over: evil.c's are inside of their real jails,
-evil_fetcher.py and evil_unpacker.py stand for the whole program under a real nodens-cri."""
+"""Attacks by a compromised fetcher, decompressor, archive reader or unpacker: those of evil.c run
+inside their real jails, evil_fetcher.py and evil_unpacker.py replace the whole program under a
+real nodens-cri."""
 import ctypes
 import hashlib
 import json
@@ -27,7 +28,7 @@ def sha(data: bytes) -> str:
 
 
 def attempts(result: puller.Result) -> dict[str, str]:
-    """What was tried, with the error that it met; "worked" where it met none."""
+    """Returns each attempt with its error, or "worked"."""
     found = dict(re.findall(r"^attempt: (.*): (\w+)$", result.errors, re.MULTILINE))
     assert ALWAYS <= set(found), result.explain()
     assert {found[what] for what in ALWAYS} <= {"EPERM", "ENOSYS"}, found
@@ -43,7 +44,7 @@ def evil(role: str) -> str:
 
 
 def landlock() -> int:
-    """The version that this kernel has; 0 = none."""
+    """Returns the Landlock version of this kernel; 0 = none."""
     return max(0, ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1))
 
 
@@ -51,7 +52,8 @@ def landlock() -> int:
 
 
 def test_code_in_the_fetcher_reaches_no_tree_and_no_other_process(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """Code in the fetcher's cell tries to open trees, to fork, to make unix sockets and to get at the kernel."""
+    """Code in the fetcher's jail tries to open trees, to fork, to create unix sockets and to attack
+    the kernel."""
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     found = attempts(result)
     assert result.error["message"] == "the attack is over"
@@ -61,15 +63,17 @@ def test_code_in_the_fetcher_reaches_no_tree_and_no_other_process(store: puller.
     assert not list(puller.trees(staging).iterdir())
 
 
-@pytest.mark.skipif(landlock() < 4, reason="this kernel's Landlock, if any, knows no ports")
-def test_landlock_stands_around_the_fetcher(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """Code in the fetcher's cell tries to listen on a port, which its system calls alone would allow."""
+@pytest.mark.skipif(landlock() < 4, reason="needs Landlock version 4, for TCP ports")
+def test_landlock_confines_the_fetcher(store: puller.Store, registry: fake_registry.Registry) -> None:
+    """Code in the fetcher's jail tries to listen on a port, which its system call filter alone
+    would allow."""
     result, _ = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     assert attempts(result)["bind"] == "EACCES"
 
 
 def test_code_in_the_fetcher_can_leave_nothing_but_files(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """Code in the fetcher's cell leaves links, directories and files of the future where a later pull or the daemon would meet them."""
+    """Code in the fetcher's jail leaves links, directories and files with future times where a
+    later pull or the daemon would use them."""
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     found = attempts(result)
     for what in ("symlink in partial", "symlink in blobs", "directory in partial", "hard link in partial", "rename in partial", "time of partial", "FIFO in partial"):
@@ -77,19 +81,22 @@ def test_code_in_the_fetcher_can_leave_nothing_but_files(store: puller.Store, re
     assert not list(store.partial.iterdir()) and not list((staging / "blobs").iterdir())
 
 
-def test_code_in_the_archives_reader_has_its_own_tree_only(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """The archive's reader tries to leave its tree, to start processes, and to have another stream's digest believed."""
+def test_code_in_the_archive_reader_reaches_only_its_own_tree(store: puller.Store, registry: fake_registry.Registry) -> None:
+    """The archive reader tries to leave its tree, to start processes, and to forge another stream's
+    digest."""
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("tar"))
     found = attempts(result)
     assert {found[way] for way in ("/unpack", "/layers", "/../unpack/layers", "../../../layers", "/proc/self/fd/4", "/empty")} == {"ENOENT"}, found
     assert found["parent of the root"] == "EXDEV" and found["block device"] == "EPERM" and "another descriptor" not in found
-    assert found["forged report"] == "worked"       # and is not believed: the layer is called what the other process hashed
+    # it is not trusted: the hash worker's digest names the layer
+    assert found["forged report"] == "worked"
     assert [layer["diffId"] for layer in result.unpacked] == ["sha256:" + sha(HONEST)] and result.done
     assert [path.name for path in puller.trees(staging).iterdir()] == [sha(HONEST)]
 
 
-def test_code_in_the_archives_reader_cannot_change_a_finished_layer(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """The reader of the second layer's archive tries to get at the first layer, of this pull and of the store."""
+def test_code_in_the_archive_reader_cannot_change_a_finished_layer(store: puller.Store, registry: fake_registry.Registry) -> None:
+    """The reader of the second layer's archive tries to access the first layer, of this pull and of
+    the store."""
     done, first = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store))
     store.commit(first)
     before = picture(store.layers)
@@ -100,9 +107,11 @@ def test_code_in_the_archives_reader_cannot_change_a_finished_layer(store: pulle
     assert len(list(puller.trees(staging).iterdir())) == 1
 
 
-def test_code_that_settles_a_layer_cannot_change_the_layers_below(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """A settling process tries to write, link, move and remount the layer below, which it can read."""
-    image = Image().layer(HONEST).layer(tar(entry("etc/more", b"y")))       # etc is implied: there is something to finalize
+def test_code_that_finalizes_a_layer_cannot_change_the_layers_below(store: puller.Store, registry: fake_registry.Registry) -> None:
+    """A finalizing process tries to write, link, move and remount the layer below, which it can
+    read."""
+    # etc is implied, so the layer is finalized
+    image = Image().layer(HONEST).layer(tar(entry("etc/more", b"y")))
     result, staging = puller.run(store, puller.request(registry.serve(image), store), unpacker=evil("finalize"))
     found = attempts(result)
     assert found["layer below seen"] == "worked" and found["parent of a layer below"] == found["parent of the root"] == "EXDEV"
@@ -114,7 +123,7 @@ def test_code_that_settles_a_layer_cannot_change_the_layers_below(store: puller.
 
 
 def test_a_decompressor_cannot_choose_a_diff_id(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """A decompressor hands on an archive of its own choice, and reports a digest for it."""
+    """A decompressor outputs its own archive, and reports a digest for it."""
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("decompress"))
     found = attempts(result)
     assert found["open"] == found["openat"] == "EPERM"
@@ -126,14 +135,15 @@ def test_a_decompressor_cannot_choose_a_diff_id(store: puller.Store, registry: f
 
 
 class Node:
-    """A nodens-cri whose helpers are replaced, and go back to being the real ones."""
+    """A nodens-cri with replaced helpers, which can be switched back to the real ones."""
 
     def __init__(self, directory: Path) -> None:
         self.directory, self.runtime = directory, runtimes.NodensCri(directory / "node", runtimes.messages())
         self.client: Any = None
 
     def start(self, plan: dict[str, object], **programs: str) -> None:
-        """Programs by their setting; each runs from the scratch directory, where its plan lies."""
+        """Programs by their setting; each runs from the scratch directory that contains its
+        plan."""
         (self.directory / "plan.json").write_text(json.dumps(plan))
         for setting, script in programs.items():
             shutil.copy(HERE / script, self.directory / script)
@@ -142,7 +152,7 @@ class Node:
         self.client = self.runtime.start()
 
     def refusal(self, reference: str) -> str:
-        """The words with which a pull is refused."""
+        """Returns the error of a rejected pull."""
         with pytest.raises(Exception) as caught:
             self.client.pull(reference)
         return str(caught.value.details() if hasattr(caught.value, "details") else caught.value)
@@ -151,7 +161,7 @@ class Node:
         return sorted(path.name for path in (self.directory / "node/images/layers").iterdir())
 
     def honest(self, registry: fake_registry.Registry) -> Path:
-        """Pulls the honest image with the real programs; its layer's tree."""
+        """Pulls the honest image with the real programs; returns its layer's tree."""
         self.runtime.stop()
         self.runtime.settings = {}
         self.runtime.start().pull(registry.serve(Image().layer(HONEST)))
@@ -170,7 +180,7 @@ def node() -> Iterator[Node]:
             made.runtime.stop()
 
 
-# What the fetcher tries, by its method in evil_fetcher.py, and the daemon's words.
+# Attacks of the fetcher, by their method in evil_fetcher.py, and the daemon's errors.
 TRICKS = {
     "plant": "the unpacker did not make the layer",
     "say": "invalid event from nodens-fetch",
@@ -186,8 +196,9 @@ TRICKS = {
 
 
 @pytest.mark.parametrize("trick", TRICKS)
-def test_a_fetcher_that_was_taken_over_cannot_place_a_tree(node: Node, registry: fake_registry.Registry, trick: str) -> None:
-    """A fetcher that was taken over plants trees, forges the unpacker's words, exchanges archives, skips the sync or sends nonsense."""
+def test_a_compromised_fetcher_cannot_place_a_tree(node: Node, registry: fake_registry.Registry, trick: str) -> None:
+    """A compromised fetcher plants trees, forges the unpacker's events, exchanges archives, skips
+    the sync or sends invalid messages."""
     node.start({"victim": sha(HONEST), "archive": HONEST.hex()}, fetchHelper="evil_fetcher.py")
     assert TRICKS[trick] in node.refusal(f"evil.example/{trick}:1")
     assert node.layers() == []
@@ -196,8 +207,9 @@ def test_a_fetcher_that_was_taken_over_cannot_place_a_tree(node: Node, registry:
 
 
 @pytest.mark.parametrize("trick", ["link", "tree", "file", "fifo"])
-def test_an_unpacker_that_was_taken_over_cannot_bring_a_link_into_the_store(node: Node, trick: str) -> None:
-    """An unpacker that was taken over offers a link, a tree that is a link, or a description that is a link or a FIFO."""
+def test_a_compromised_unpacker_cannot_place_a_link_in_the_store(node: Node, trick: str) -> None:
+    """A compromised unpacker offers a link, a tree that is a link, or a description that is a link
+    or a FIFO."""
     (node.directory / "plan.json").write_text("{}")
     node.start({"victim": sha(HONEST), "chain": sha(HONEST), "elsewhere": str(node.directory / "elsewhere"), "trick": trick, "archive": ""},
                fetchHelper="evil_fetcher.py", unpackHelper="evil_unpacker.py")

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-fetch and nodens-unpack when system calls fail: every one that changes something, one after the other, in every one of their processes.
+"""Fault injection in nodens-fetch and nodens-unpack: every system call that changes something fails
+once, one after the other, in each of their processes.
 
-One of the two programs is faulty.c's: the program itself with a table of system calls in which the n-th call of a kind fails. Whatever
-fails, both must end by themselves, one says why, and they leave no process behind and nothing outside of their staging directory; and if they
-say that they are done, then what was unpacked is whole.
-"""
+One of the two programs is built from faulty.c: the program itself with a table of system calls in
+which the n-th call of a kind fails. After any fault both must exit by themselves, one must report
+the reason, and no process and nothing outside their staging directory may be left. If they report
+success, the unpacked image must be complete."""
 import errno
 import hashlib
 import os
@@ -20,7 +21,8 @@ from nodenstest.images import Image, directory, entry, hardlink, symlink, tar
 # The argument of puller.Running that names the program, and the faulty one.
 PROGRAMS = {"program": "tests/component/pull/faulty-fetch", "unpacker": "tests/component/pull/faulty-unpack"}
 FULL, BROKEN, DENIED = errno.ENOSPC, errno.EIO, errno.EPERM
-# Each call that a pull makes, with an errno that it may give. A call that is not made at all fails the test.
+# The system calls of a pull, each with an errno that it may return. A call that is never made fails
+# the test.
 CALLS = {
     "clone3": errno.EAGAIN, "fchmod": DENIED, "fchown": DENIED, "fchownat": DENIED, "fchmodat": DENIED, "fsetxattr": FULL,
     "linkat": FULL, "mkdirat": FULL, "mknodat": DENIED, "mount": DENIED, "mount_setattr": errno.EINVAL, "move_mount": DENIED,
@@ -28,11 +30,11 @@ CALLS = {
     "setns": DENIED, "symlinkat": FULL, "syncfs": BROKEN, "umount2": DENIED, "unlinkat": BROKEN, "unshare": errno.ENOSPC,
     "utimensat": BROKEN, "write": FULL,
 }
-SURELY = 400        # no pull of this image makes so many calls of a kind
+SURELY = 400        # more calls of one kind than any pull of this image makes
 
 
 def image() -> Image:
-    """A little of everything: three layers in three encodings, links, marks, attributes, a directory that is only implied."""
+    """Three layers in three encodings, with links, marks, attributes and an implied directory."""
     capability = {"SCHILY.xattr.security.capability": make.file_capability()}
     first = tar(directory("etc", uid=7), entry("etc/passwd", b"root:x:0:0\n"), directory("opt"), entry("opt/old", b"x"),
                 directory("var/lib/app"), entry("tool", b"t" * 70000, mode=0o4755), hardlink("tool2", "tool"), symlink("link", "tool"),
@@ -43,7 +45,7 @@ def image() -> Image:
 
 
 def tree(staging: Path) -> dict[str, tuple[object, ...]]:
-    """Everything about the unpacked layers that a container could see."""
+    """Everything in the unpacked layers that is visible to a container."""
     found: dict[str, tuple[object, ...]] = {}
     for path in sorted(puller.trees(staging).rglob("*")):
         at = path.lstat()
@@ -58,7 +60,7 @@ def tree(staging: Path) -> dict[str, tuple[object, ...]]:
 
 
 class Trial:
-    """One image on a registry, what it looks like unpacked, and pulls of it that meet a fault."""
+    """One image on a registry, its unpacked trees, and pulls of it that meet a fault."""
 
     def __init__(self, store: puller.Store, registry: fake_registry.Registry) -> None:
         self.store = store
@@ -66,10 +68,10 @@ class Trial:
         result, staging = puller.pull(store, self.reference)
         assert result.done
         self.wanted = tree(staging)
-        self.told = self.silent = 0
+        self.reported = self.silent = 0
 
     def strike(self, which: str, call: str, nth: int, number: int, *more: str) -> bool:
-        """False when the pull ended without meeting the fault."""
+        """Returns False when the pull ended without meeting the fault."""
         staging = self.store.staging()
         running = puller.Running(self.store, staging, puller.request(self.reference, self.store), **{which: str(puller.BUILD / PROGRAMS[which])},
                                  env={"FAULT": " ".join([call, str(nth), str(number), *more])})
@@ -85,12 +87,13 @@ class Trial:
         assert result.code in (0, 1), f"{what}: {result.explain()}"
         if result.code == 0 and last["event"] == "done":
             self.silent += met
-            assert tree(staging) == self.wanted, f"{what}: it says that it is done, and it is not"
+            assert tree(staging) == self.wanted, f"{what}: it reports success, but the image is incomplete"
         elif last["event"] == "error":
-            self.told += 1
-            lost = what.startswith("write ") and last["message"].endswith("nodens-unpack exited unexpectedly")     # its own words met the fault
+            self.reported += 1
+            # its own report met the fault
+            lost = what.startswith("write ") and last["message"].endswith("nodens-unpack exited unexpectedly")
             assert met and result.code == 1 and (reason in last["message"] or lost), f"{what}: {result.explain()}"
-        else:   # the fault hit the event itself, and nodens-cri takes a helper that does not say "done" for failed
+        else:   # the fault hit the event: for nodens-cri the pull failed
             assert what.startswith("write "), f"{what}: {result.explain()}"
 
 
@@ -100,22 +103,22 @@ def trial(store: puller.Store, registry: fake_registry.Registry) -> Trial:
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_a_call_that_fails(trial: Trial, call: str) -> None:
+def test_each_failing_call_is_reported(trial: Trial, call: str) -> None:
     calls = 0
     for which in PROGRAMS:
         nth = 1
         while trial.strike(which, call, nth, CALLS[call]):
             nth += 1
-            assert nth < SURELY, f"the pull calls {call} without end"
+            assert nth < SURELY, f"endless calls of {call}"
         calls += nth - 1
-    assert calls > 0, f"a pull does not call {call} at all"
-    print(f"{call}: {calls} calls failed, {trial.told} pulls with them, {trial.silent} went on")
+    assert calls > 0, f"a pull never calls {call}"
+    print(f"{call}: {calls} calls failed, {trial.reported} pulls with them, {trial.silent} went on")
     result, staging = puller.pull(trial.store, trial.reference)
-    assert result.done and tree(staging) == trial.wanted, "the next pull is not whole"
+    assert result.done and tree(staging) == trial.wanted, "the next pull is incomplete"
 
 
 @pytest.mark.parametrize("call", ["write", "pwrite", "openat", "mkdirat"])
-def test_a_disk_that_is_full_from_some_call_on(trial: Trial, call: str) -> None:
+def test_a_full_disk_is_reported(trial: Trial, call: str) -> None:
     calls = 0
     for which in PROGRAMS:
         nth = 1
@@ -124,9 +127,9 @@ def test_a_disk_that_is_full_from_some_call_on(trial: Trial, call: str) -> None:
         calls += nth - 1
     assert calls > 0
     result, staging = puller.pull(trial.store, trial.reference)
-    assert result.done and tree(staging) == trial.wanted, "the pull after somebody made room is not whole"
+    assert result.done and tree(staging) == trial.wanted, "the pull after space was freed is incomplete"
 
 
-def test_no_fault_no_difference(trial: Trial) -> None:
-    """The faulty program is the real one: without a fault it does the same."""
-    assert not any(trial.strike(which, "write", 100000, FULL) for which in PROGRAMS) and (trial.told, trial.silent) == (0, 0)
+def test_without_a_fault_the_faulty_program_works(trial: Trial) -> None:
+    """The faulty program is the real one: without a fault it behaves the same."""
+    assert not any(trial.strike(which, "write", 100000, FULL) for which in PROGRAMS) and (trial.reported, trial.silent) == (0, 0)

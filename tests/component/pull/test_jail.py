@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cells of nodens-fetch and nodens-unpack, looked at from outside while they work: src/pull/jail/jail.h has the table of what each may do."""
+"""The jails of nodens-fetch and nodens-unpack, examined from outside while they run:
+src/pull/jail/jail.h has the table of their rights."""
 import os
 import threading
 import time
@@ -43,7 +44,8 @@ class Cells:
 
 @pytest.fixture
 def cells(store: puller.Store, registry: fake_registry.Registry) -> Iterator[Cells]:
-    """A pull that has half of its layer, and waits for its registry: every process is there, and waits."""
+    """A pull that has received half of its layer and waits for its registry: every process runs and
+    waits."""
     half, go_on = threading.Event(), threading.Event()
 
     def send(handler: Any) -> None:
@@ -63,7 +65,7 @@ def cells(store: puller.Store, registry: fake_registry.Registry) -> Iterator[Cel
     staging = store.staging()
     running = puller.Running(store, staging, puller.request(reference, store, noProgressSeconds=60))
     try:
-        assert half.wait(puller.DEADLINE), "the registry was never asked"
+        assert half.wait(puller.DEADLINE), "the registry got no request"
         yield find_cells(running, staging)
     finally:
         go_on.set()
@@ -75,7 +77,7 @@ def find_cells(running: puller.Running, staging: Path) -> Cells:
     while True:
         supervisors = children(running.unpacker.process.pid)
         workers = children(supervisors[0]) if supervisors else []
-        # A worker is locked in when its own filter is loaded on top of the supervisor's.
+        # A worker is confined when its own filter is loaded on top of the supervisor's.
         if len(workers) == 3 and all(status(worker).get("Seccomp_filters") == "2" for worker in workers):
             trees = [worker for worker in workers if int(status(worker)["CapEff"], 16) != 0]
             return Cells(running.process.pid, supervisors[0], [worker for worker in workers if worker not in trees], trees, staging)
@@ -83,7 +85,7 @@ def find_cells(running: puller.Running, staging: Path) -> Cells:
         time.sleep(0.02)
 
 
-def test_no_cell_can_gain_anything(cells: Cells) -> None:
+def test_no_jail_can_gain_privileges(cells: Cells) -> None:
     for process in cells.all():
         seen = status(process)
         assert seen["NoNewPrivs"] == "1" and seen["Seccomp"] == "2" and int(seen["CapInh"], 16) == int(seen["CapAmb"], 16) == 0
@@ -91,7 +93,7 @@ def test_no_cell_can_gain_anything(cells: Cells) -> None:
         assert "Max core file size        0                    0" in limits and "Max open files            1024" in limits
 
 
-def test_the_networks_cell_has_no_capability_and_sees_only_what_it_needs(cells: Cells) -> None:
+def test_the_fetchers_jail_has_no_capabilities_and_minimal_files(cells: Cells) -> None:
     seen = status(cells.fetcher)
     assert int(seen["CapEff"], 16) == int(seen["CapPrm"], 16) == int(seen["CapBnd"], 16) == 0
     assert namespaces(cells.fetcher)["mnt"] != namespaces("self")["mnt"] and namespaces(cells.fetcher)["net"] == namespaces("self")["net"]
@@ -99,7 +101,7 @@ def test_the_networks_cell_has_no_capability_and_sees_only_what_it_needs(cells: 
     assert not Path(f"/proc/{cells.fetcher}/root/etc/shadow").exists() and not Path(f"/proc/{cells.fetcher}/root/proc").exists()
 
 
-def test_the_unpackers_cell_has_no_network_and_no_power_outside_of_its_own_users(cells: Cells) -> None:
+def test_the_unpackers_jail_has_no_network_and_no_rights_outside_its_user_namespace(cells: Cells) -> None:
     mine = namespaces("self")
     for process in (cells.supervisor, *cells.streams, *cells.trees):
         theirs = namespaces(process)
@@ -123,7 +125,7 @@ def test_a_worker_sees_its_own_tree_or_nothing(cells: Cells) -> None:
         assert (seen.st_dev, seen.st_ino) == (own.st_dev, own.st_ino), way
 
 
-def test_a_worker_holds_no_descriptor_but_those_of_its_own_layer(cells: Cells) -> None:
+def test_a_worker_has_only_descriptors_of_its_own_layer(cells: Cells) -> None:
     (tree,) = cells.trees
     work = cells.staging / "unpack/work/0"
     own = {path.stat().st_ino for path in (work / "marks", work / "fs", *(work / "fs").rglob("*"))}
@@ -137,7 +139,7 @@ def test_a_worker_holds_no_descriptor_but_those_of_its_own_layer(cells: Cells) -
             assert seen.st_ino in (own if process == tree else downloads), f"{process} {number} {kind}"
 
 
-def test_a_cells_root_cannot_be_written_and_nothing_in_it_executes(cells: Cells) -> None:
+def test_a_jails_root_is_read_only_and_noexec(cells: Cells) -> None:
     for process in (cells.fetcher, cells.supervisor):
         for line in Path(f"/proc/{process}/mountinfo").read_text().splitlines():
             place, flags = line.split()[4:6]
@@ -149,10 +151,10 @@ def test_an_import_has_no_network(store: puller.Store) -> None:
     archive = store.root / "archive"
     os.mkfifo(archive)
     running = puller.Running(store, store.staging(), {"operation": "import"}, archive=archive)
-    with archive.open("wb"):        # it waits for the archive's bytes
+    with archive.open("wb"):        # it waits for the archive's data
         deadline = time.monotonic() + 30
         while status(running.process.pid)["Seccomp"] != "2":
-            assert time.monotonic() < deadline, "the jail is not closed"
+            assert time.monotonic() < deadline, "the jail is not set up"
             time.sleep(0.02)
         assert namespaces(running.process.pid)["net"] != namespaces("self")["net"]
-    assert running.finish().code == 1       # an archive without a byte
+    assert running.finish().code == 1       # an empty archive

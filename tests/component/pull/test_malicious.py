@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile images, manifests and registries. Each case is refused with an error event, or is harmless in a way that is checked; in every
-case the helper ends by itself, leaves no process, and nothing outside of its staging directory has changed."""
+"""Hostile images, manifests and registries. Each case is rejected with an error event, or is
+harmless in a way that is checked. In every case the helper exits by itself and leaves no
+process, and nothing outside its staging directory has changed."""
 import gzip
 import hashlib
 import json
@@ -25,11 +26,12 @@ OUTSIDE = "/var/tmp/nodens-pull-outside"
 
 @dataclass
 class Case:
-    """An attack: what is served, and what must come of it."""
+    """An attack: what is served, and the expected result."""
 
     name: str
     arrange: Callable[[fake_registry.Registry], str]             # returns the reference
-    words: str | None = ""                              # in the error; None = the pull succeeds, and `check` looks at it
+    # expected in the error; None = the pull succeeds, and `check` verifies it
+    words: str | None = ""
     check: Callable[["Outcome"], None] | None = None
     more: dict[str, Any] | None = None                  # for the request
     seconds: float = puller.DEADLINE
@@ -37,7 +39,7 @@ class Case:
 
 @dataclass
 class Outcome:
-    """What a check may look at."""
+    """The state that a check may inspect."""
 
     result: puller.Result
     store: puller.Store
@@ -67,7 +69,7 @@ def layer(name: str, data: bytes, words: str | None = "", check: Callable[[Outco
 
 
 def inside(*names: str) -> Callable[[Outcome], None]:
-    """The entry is in the layer's tree, under these names."""
+    """Checks that the layer's tree has these names."""
     def check(outcome: Outcome) -> None:
         for name in names:
             assert (outcome.top() / name).is_symlink() or (outcome.top() / name).exists(), sorted(outcome.top().rglob("*"))
@@ -144,7 +146,7 @@ layer("many attributes", tar(entry("f", b"x", pax={f"SCHILY.xattr.user.a{n}": "x
 layer("an owner that is not a valid ID", tar(entry("f", b"x", uid=2**32 - 1)), "owner")
 layer("a negative owner", block(b"f", uid=b"\xff" * 8) + b"\0" * 1024, "owner")
 
-# ---- broken and boundless tars
+# ---- invalid and unbounded tars
 
 layer("a tar of random bytes", bytes(hashlib.shake_256(b"seed").digest(20480)), "checksum")
 layer("a tar that ends in a header", GOOD[:700], "ends inside")
@@ -277,7 +279,7 @@ def wrong_digest(registry: fake_registry.Registry) -> str:
     image = Image().layer(GOOD)
     reference = registry.serve(image)
     other = bytearray(image.layers[0].data)
-    other[9] ^= 1       # the operating system in gzip's header: it unpacks all the same
+    other[9] ^= 1       # the operating system in gzip's header: it still unpacks
     registry.blobs[make.digest(image.layers[0].data)] = bytes(other)
     return reference
 
@@ -342,7 +344,7 @@ def foreign_urls(registry: fake_registry.Registry) -> str:
     return registry.serve(image)
 
 
-# ---- registries that do not behave
+# ---- misbehaving registries
 
 CREDENTIALS = {"username": "user", "password": "a-secret-word"}
 
@@ -462,7 +464,7 @@ def outside() -> Any:
 
 
 def picture(root: Path, without: Path) -> dict[str, tuple[int, int, int, float]]:
-    """Everything below a directory but for one subtree and the partial downloads."""
+    """Everything below a directory except one subtree and the partial downloads."""
     seen = {}
     for path in [root, *root.rglob("*")]:
         if without in (path, *path.parents) or path in (root / "staging", root / "staging/partial") or "partial" in path.parts:
@@ -473,7 +475,7 @@ def picture(root: Path, without: Path) -> dict[str, tuple[int, int, int, float]]
 
 
 @pytest.mark.parametrize("attack", CASES, ids=lambda attack: attack.name)
-def test_is_refused_or_harmless(attack: Case, store: puller.Store, registry: fake_registry.Registry) -> None:
+def test_is_rejected_or_harmless(attack: Case, store: puller.Store, registry: fake_registry.Registry) -> None:
     reference = attack.arrange(registry)
     staging = store.staging()
     before = picture(store.root, staging)
@@ -502,7 +504,7 @@ def test_the_corpus_is_large_enough() -> None:
                                  b'{"operation":"rm","reference":"a"}', b'{"operation":"pull","reference":"a","platform":"x"}',
                                  b'{"operation":"pull","reference":"a","parallel":-1}', b"x" * (2 << 20)],
                          ids=lambda raw: repr(raw[:60]))
-def test_a_broken_request_is_an_error_event(store: puller.Store, raw: bytes) -> None:
+def test_an_invalid_request_is_an_error_event(store: puller.Store, raw: bytes) -> None:
     result = puller.Running(store, store.staging(), {}, raw=raw).finish()
     assert result.error["code"] != 0
 

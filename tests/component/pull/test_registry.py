@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-fetch and nodens-unpack against the real registry, with TLS and token auth: what it fetches, and what lies on disk afterwards."""
+"""nodens-fetch and nodens-unpack against the real registry, with TLS and token authentication:
+requests, and the resulting files."""
 import json
 import os
 import random
@@ -46,14 +47,14 @@ def test_an_image_of_two_layers_is_pulled_with_a_token(trusted: registry_server.
 
 
 @pytest.mark.nightly
-def test_no_pull_waits_for_something_that_has_happened(trusted: registry_server.Site, store: puller.Store) -> None:
-    """An answer that ended before it was waited for was seen a second later."""
+def test_no_pull_waits_for_an_event_of_the_past(trusted: registry_server.Site, store: puller.Store) -> None:
+    """A response that ended before the wait was noticed a second later."""
     image = Image()
     for number in range(4):
         image.layer(tar(entry(f"file{number}", noise(1 << 20))))
     reference = trusted.publish(image, "own/quick:1")
     times = []
-    for _ in range(7):     # nothing is taken into the store, so each begins anew
+    for _ in range(7):     # nothing enters the store, so each starts from scratch
         started = time.monotonic()
         assert puller.pull(store, reference, auth=AUTH)[0].done
         times.append(time.monotonic() - started)
@@ -67,7 +68,7 @@ def test_an_image_is_pulled_by_digest_and_has_no_name(trusted: registry_server.S
     assert result.image["names"] == []
 
 
-def test_the_right_machine_is_chosen_from_an_index(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_the_right_platform_is_chosen_from_an_index(trusted: registry_server.Site, store: puller.Store) -> None:
     ours, theirs = Image().layer(BASE), Image(config={"architecture": "arm64", "os": "linux"}).layer(tar(entry("arm", b"x")))
     index = make.index((theirs.manifest(), {"os": "linux", "architecture": "arm64"}), (ours.manifest(), {"os": "linux", "architecture": "amd64"}))
     result, _ = puller.pull(store, trusted.publish(index, "own/multi:1", (ours, theirs)), auth=AUTH)
@@ -80,14 +81,14 @@ def test_docker_media_types_are_understood(trusted: registry_server.Site, store:
     assert puller.pull(store, trusted.publish(image, "own/docker:2"), auth=AUTH)[0].image["layers"]
 
 
-def test_wrong_and_missing_credentials_are_told_apart_from_a_missing_image(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_wrong_and_missing_credentials_differ_from_a_missing_image(trusted: registry_server.Site, store: puller.Store) -> None:
     reference = trusted.publish(Image().layer(BASE), "own/private:1")
-    wrong = puller.pull(store, reference, auth={"username": "nobody", "password": "not-the-password"})[0]
+    wrong = puller.pull(store, reference, auth={"username": "other", "password": "not-the-password"})[0]
     assert wrong.error["code"] == 7 and "not-the-password" not in json.dumps(wrong.events)
     assert puller.pull(store, f"{trusted.name}/own/private:nothing", auth=AUTH)[0].error["code"] == 5
 
 
-def test_auth_of_dockers_kind_works_too(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_dockers_auth_field_works(trusted: registry_server.Site, store: puller.Store) -> None:
     import base64
     word = base64.b64encode(f"{AUTH['username']}:{AUTH['password']}".encode()).decode()
     assert puller.pull(store, trusted.publish(Image().layer(BASE), "own/auth:1"), auth={"auth": word})[0].done
@@ -99,7 +100,7 @@ def test_credentials_for_another_server_are_not_sent(trusted: registry_server.Si
     assert result.error["code"] == 7
 
 
-def test_an_untrusted_certificate_is_refused(site: registry_server.Site, store: puller.Store) -> None:
+def test_an_untrusted_certificate_is_rejected(site: registry_server.Site, store: puller.Store) -> None:
     result = puller.pull(store, f"{site.name}/own/three:1", auth=AUTH)[0]
     assert "certificate" in result.error["message"]
 
@@ -125,7 +126,7 @@ def test_a_hundred_layers(trusted: registry_server.Site, store: puller.Store) ->
     assert (top / "deep/98").read_text() == "98" and stat.S_ISCHR((top / "deep/96").stat().st_mode)
 
 
-def test_what_the_archive_says_lies_on_disk(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_the_tree_matches_the_archive(trusted: registry_server.Site, store: puller.Store) -> None:
     data = tar(entry("setuid", b"x", mode=0o6755, uid=1, gid=2), entry("caps", b"x", mode=0o755, pax={"SCHILY.xattr.security.capability": make.file_capability()}),
                entry("owned", b"x", uid=4000000000, gid=70000), entry("time", b"x", mtime=1_234_567_890.25), entry("first", b"same"), hardlink("second", "first"),
                symlink("dangling", "/no/where", uid=5), entry("fifo", kind=tarfile.FIFOTYPE, mode=0o620), directory("sticky", mode=0o1777),
@@ -149,7 +150,7 @@ def test_what_the_archive_says_lies_on_disk(trusted: registry_server.Site, store
     assert result.image["layers"][0]["inodes"] == len(inodes)
 
 
-def test_implied_directories_are_those_of_the_layers_below(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_implied_directories_get_metadata_of_lower_layers(trusted: registry_server.Site, store: puller.Store) -> None:
     image = Image().layer(BASE).layer(tar(entry("var/lib/app/data", b"x"))).layer(tar(entry("etc/.wh.passwd"), entry("var/lib/app/more", b"y"), entry("new/dir/f", b"z")))
     result, staging = puller.pull(store, trusted.publish(image, "own/implied:1"), auth=AUTH)
     for tree in store.stack(result.image, staging)[1:]:
@@ -174,7 +175,7 @@ def test_whiteouts_and_opaque_directories(trusted: registry_server.Site, store: 
     assert not [path for path in top.rglob("*") if path.name.startswith(".wh.")]
 
 
-def test_a_mirror_that_fails_is_passed_over(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_a_failing_mirror_is_skipped(trusted: registry_server.Site, store: puller.Store) -> None:
     reference = trusted.publish(Image().layer(BASE), "own/mirrored:1")
     with fake_registry.Registry(lambda registry, handler: fake_registry.Answer(503)) as mirror:
         trusted.trust(store, text=f'server = "https://{trusted.name}"\nca = "{trusted.authority}"\n[host."http://{mirror.name}"]\n'
@@ -183,7 +184,7 @@ def test_a_mirror_that_fails_is_passed_over(trusted: registry_server.Site, store
         assert mirror.seen and all("Authorization" not in headers for _, headers in mirror.seen)
 
 
-def test_a_mirror_is_asked_first_and_gets_its_headers_but_no_credentials(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_a_mirror_is_tried_first_and_gets_its_headers_but_no_credentials(trusted: registry_server.Site, store: puller.Store) -> None:
     image = Image().layer(BASE)
     reference = trusted.publish(image, "own/first:1")
     with fake_registry.Registry() as mirror:
@@ -195,7 +196,7 @@ def test_a_mirror_is_asked_first_and_gets_its_headers_but_no_credentials(trusted
         assert all(headers.get("x-test") == "yes" and "Authorization" not in headers for _, headers in mirror.seen)
 
 
-def test_a_mirror_that_may_only_pull_is_not_asked_for_tags(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_a_mirror_without_resolve_capability_gets_no_tag_requests(trusted: registry_server.Site, store: puller.Store) -> None:
     image = Image().layer(BASE)
     reference = trusted.publish(image, "own/pullonly:1")
     with fake_registry.Registry() as mirror:
@@ -205,7 +206,7 @@ def test_a_mirror_that_may_only_pull_is_not_asked_for_tags(trusted: registry_ser
         assert mirror.seen and not any("/manifests/1" in path for path, _ in mirror.seen)
 
 
-def test_a_mirror_with_another_manifest_than_the_digest_is_passed_over(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_a_mirror_with_a_wrong_manifest_is_skipped(trusted: registry_server.Site, store: puller.Store) -> None:
     image = Image().layer(BASE)
     trusted.publish(image, "own/liar:1")
     wanted = make.digest(image.manifest().data)
@@ -216,7 +217,7 @@ def test_a_mirror_with_another_manifest_than_the_digest_is_passed_over(trusted: 
         assert result.image["manifestDigest"] == wanted and mirror.seen
 
 
-def test_a_hosts_file_that_is_wrong_is_named(trusted: registry_server.Site, store: puller.Store) -> None:
+def test_an_invalid_hosts_file_is_named_in_the_error(trusted: registry_server.Site, store: puller.Store) -> None:
     trusted.trust(store, text='server = "https://x"\n[host.broken\n')
     message = puller.pull(store, f"{trusted.name}/own/three:1")[0].error["message"]
     assert "hosts.toml" in message and "line 2" in message
@@ -226,7 +227,7 @@ def noise(size: int) -> bytes:
     return random.Random(size).randbytes(size)
 
 
-def test_a_pull_that_was_killed_is_resumed(store: puller.Store) -> None:
+def test_a_killed_pull_is_resumed(store: puller.Store) -> None:
     image = Image().layer(tar(entry("big", noise(40 << 20))), "none")
     size = len(image.layers[0].data)
 
@@ -263,7 +264,7 @@ def test_a_pull_that_was_killed_is_resumed(store: puller.Store) -> None:
         assert not list(store.partial.iterdir())
 
 
-def test_what_an_earlier_pull_left_may_be_wrong(store: puller.Store, registry: fake_registry.Registry) -> None:
+def test_a_wrong_partial_download_is_discarded(store: puller.Store, registry: fake_registry.Registry) -> None:
     image = Image().layer(tar(entry("f", noise(3 << 20))))
     reference = registry.serve(image)
     name = make.digest(image.layers[0].data).removeprefix("sha256:")
@@ -272,7 +273,7 @@ def test_what_an_earlier_pull_left_may_be_wrong(store: puller.Store, registry: f
     assert result.done and (store.stack(result.image, staging)[0] / "f").stat().st_size == 3 << 20
 
 
-def test_a_download_that_is_complete_is_not_fetched_again(store: puller.Store, registry: fake_registry.Registry) -> None:
+def test_a_complete_download_is_not_fetched_again(store: puller.Store, registry: fake_registry.Registry) -> None:
     image = Image().layer(tar(entry("f", noise(1 << 20))))
     reference = registry.serve(image)
     name = make.digest(image.layers[0].data)
@@ -281,7 +282,7 @@ def test_a_download_that_is_complete_is_not_fetched_again(store: puller.Store, r
     assert not any(name in path for path, _ in registry.seen)
 
 
-def test_a_broken_connection_is_taken_up_where_it_broke(store: puller.Store) -> None:
+def test_a_broken_connection_is_resumed(store: puller.Store) -> None:
     image = Image().layer(tar(entry("f", noise(4 << 20))))
     broken = []
 
@@ -340,7 +341,7 @@ def test_an_archive_is_imported(store: puller.Store, tmp_path: Path) -> None:
     assert (store.stack(result.image, staging)[1] / "second").exists()
 
 
-def test_an_archive_with_a_lying_blob_is_refused(store: puller.Store) -> None:
+def test_an_archive_with_a_wrong_digest_is_rejected(store: puller.Store) -> None:
     image = Image().layer(BASE)
     with puller.scratch() as path:
         archive = write_archive(path / "a.tar", image, "x/y:1", spoil=True)

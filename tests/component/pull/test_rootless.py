@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-fetch and nodens-unpack in a rootless node: root of a user namespace with 65536 IDs, and nobody outside of it."""
+"""nodens-fetch and nodens-unpack in a rootless node: root of a user namespace with 65536 IDs,
+unprivileged outside."""
 import os
 import shutil
 import sys
@@ -16,7 +17,7 @@ BEFORE = (sys.executable, str(Path(__file__).with_name("rootless.py")), str(FIRS
 
 @pytest.fixture
 def node() -> Iterator[puller.Store]:
-    """A store that belongs to the node's root."""
+    """A store owned by the node's root."""
     with puller.scratch() as path:
         path.chmod(0o711)
         for program in (puller.PROGRAM, puller.UNPACKER):
@@ -52,14 +53,14 @@ def test_owners_are_the_nodes_own(node: puller.Store, registry: fake_registry.Re
     assert (implied.st_uid, implied.st_gid) == (FIRST + 7, FIRST + 8)
 
 
-def test_an_owner_beyond_the_nodes_ids_is_refused_with_its_number(node: puller.Store, registry: fake_registry.Registry) -> None:
+def test_an_owner_outside_the_nodes_ids_is_rejected_with_its_number(node: puller.Store, registry: fake_registry.Registry) -> None:
     result, staging = pull(node, registry.serve(Image().layer(tar(entry("big", b"x", uid=70000)))))
     assert "70000" in result.error["message"]
     assert not list(puller.trees(staging).iterdir())
 
 
-def test_what_is_not_the_nodes_stays_closed(node: puller.Store, registry: fake_registry.Registry) -> None:
-    """The store of another user: both programs fail, and change nothing."""
+def test_a_store_of_another_user_is_not_accessible(node: puller.Store, registry: fake_registry.Registry) -> None:
+    """The store of another user: both programs fail and change nothing."""
     staging = node.staging()        # root's
     running = start(node, staging, registry.serve(Image().layer(tar(entry("a", b"x")))))
     assert running.finish().code != 0
