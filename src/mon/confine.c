@@ -161,10 +161,8 @@ static struct nd_error *drop_capabilities(const struct mon_log *log) {
 
         (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         for (unsigned i = 0; i <= LAST_CAPABILITY; i++)
-                (void) prctl(PR_CAPBSET_DROP, i, 0, 0,
-                             /* Fails for capabilities that the kernel does not know, and without
-                              * CAP_SETPCAP. */
-                             0);
+                /* Fails for capabilities that the kernel does not know, and without CAP_SETPCAP. */
+                (void) prctl(PR_CAPBSET_DROP, i, 0, 0, 0);
         if (set_capabilities(passage, 0) < 0)
                 return set_capabilities(0, 0) < 0 ? nd_error_new(ND_INTERNAL, errno, "drop capabilities") : nullptr;
         fits = may_make_log(log);

@@ -32,7 +32,7 @@ const struct nd_option cli_check_options[] = {
          .offset = offsetof(struct cli_check_settings, kubelet_config),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "the kubelet's configuration (default /var/lib/kubelet/config.yaml, if it is there)"},
+         .help = "the kubelet's configuration (default /var/lib/kubelet/config.yaml, if it exists)"},
         {},
 };
 

@@ -12,9 +12,8 @@ struct cli_table {
 };
 
 void cli_table_done(struct cli_table *table);
-void cli_table_init(struct cli_table *table,
-                    /* terminated by nullptr; a cell may have several lines */
-                    const char *const *headings);
+/* terminated by nullptr; a cell may have several lines */
+void cli_table_init(struct cli_table *table, const char *const *headings);
 void cli_table_row(struct cli_table *table, const char *const *cells,
                    const char *colour); /* of the first cell; nullptr = none */
 void cli_table_heading(struct cli_table *table, const char *text);

@@ -13,10 +13,9 @@
 #include <zstd.h>
 
 enum {
-        OUTPUT =
-                /* a decompressor's buffer: large enough for efficient write()s, small enough for
-                 * the CPU cache */
-        128 * 1024,
+        /* a decompressor's buffer: large enough for efficient write()s, small enough for the CPU
+         * cache */
+        OUTPUT = 128 * 1024,
         MAGIC = 4,
 };
 

@@ -124,9 +124,8 @@ void rootless_socket_pool_done(struct rootless_socket_pool *s);
 void rootless_socket_pool_refill(struct rootless_forwarder *f); /* sends a request if needed */
 /* Returns whether so many are in the pool; from now on that kind is kept in it. */
 [[nodiscard]] bool rootless_socket_pool_has(struct rootless_forwarder *f, enum rootless_socket_kind kind, size_t count);
-[[nodiscard]] int rootless_socket_pool_take(struct rootless_forwarder *f,
-                                            /* -EAGAIN when none is left */
-                                            enum rootless_socket_kind kind);
+/* -EAGAIN when none is left */
+[[nodiscard]] int rootless_socket_pool_take(struct rootless_forwarder *f, enum rootless_socket_kind kind);
 /* Binds a socket to the client's address if possible: not to a loopback or link-local one. */
 void rootless_socket_pool_bind_client(const struct rootless_forwarder *f, int fd, const union rootless_sockaddr *client,
                                       const union rootless_sockaddr *target, bool port);

@@ -70,9 +70,8 @@ static bool pipe_get(struct rootless_forwarder *f, struct direction *direction) 
                 direction->pipe[0] = direction->pipe[1] = -1;
                 return false;
         }
-        (void) fcntl(direction->pipe[1], F_SETPIPE_SZ,
-                     /* The pipe size of a user is limited; a smaller pipe works, too. */
-                     FORWARDER_PIPE_BYTES);
+        /* The pipe size of a user is limited; a smaller pipe works, too. */
+        (void) fcntl(direction->pipe[1], F_SETPIPE_SZ, FORWARDER_PIPE_BYTES);
         return true;
 }
 

@@ -315,9 +315,8 @@ static struct flow *open_flow(struct rootless_forwarder *f, struct rootless_list
         flows->count++;
         l->users++;
         l->connections++;
-        nd_ignore(
-                /* Without it there are no replies, and the flow expires. */
-                rootless_forwarder_watch(f, fd, EPOLLIN, &flow->watch));
+        /* Without it there are no replies, and the flow expires. */
+        nd_ignore(rootless_forwarder_watch(f, fd, EPOLLIN, &flow->watch));
         return flow;
 }
 
@@ -352,10 +351,8 @@ static bool receive_batch(struct rootless_forwarder *f, struct rootless_listener
 
         rootless_listener_target(f, l, &target, &kind);
         if (!rootless_socket_pool_has(f, kind, BATCH)) {
-                rootless_listener_pause(
-                        /* Each datagram may come from a new client; meanwhile they wait in the
-                         * socket's buffer. */
-                        f, l);
+                /* Each datagram may come from a new client; meanwhile they wait in the socket's buffer. */
+                rootless_listener_pause(f, l);
                 return false;
         }
         prepare_batch(flows, true);

@@ -44,9 +44,8 @@ struct nd_error *rootless_network_discover(const char *name, enum rootless_net_d
         nd_vector_done(&routes);
         nd_try(nd_error_wrap(error, "read the host's network configuration"));
 
-        nd_ignore(
-                /* A host without resolv.conf has no name servers for the node. */
-                nd_file_read_kernel("/etc/resolv.conf", RESOLV_BYTES, &machine));
+        /* A host without resolv.conf has no name servers for the node. */
+        nd_ignore(nd_file_read_kernel("/etc/resolv.conf", RESOLV_BYTES, &machine));
         *ret_resolv = rootless_netplan_resolv_conf(ret, machine ? machine : "");
         return nullptr;
 }

@@ -3,8 +3,8 @@
  * host's configuration
  *
  * The node's tap has the host's own address where the helper allows it (pasta): then the address
- * that a kubelet registers, that kube-proxy uses for the node and that the API
- * server dials are the same. slirp4netns has a network of its own; it is chosen so that the host
+ * that a kubelet registers, that kube-proxy uses for the node and that the API server dials is the
+ * same. slirp4netns has a network of its own; it is chosen so that the host
  * has no route to it. On a bridge the node is a neighbour of the host, with an address derived from
  * its name. Nothing here does I/O. */
 #pragma once

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faulty.c - nodens-fetch or nodens-unpack with one system call that fails: FAULT="CALL NTH ERRNO [onwards]" in its environment
+/* faulty.c - nodens-fetch or nodens-unpack with one failing system call, selected by the environment
+ * variable FAULT="CALL NTH ERRNO [onwards]"
  *
  * Linked with the program's own main(). The fault is armed before main() starts and counted across
  * all its processes; at the end standard error has "fault met", unless there were fewer such
@@ -31,7 +32,7 @@ static pid_t first;
         exit(EXIT_FAILURE);
 }
 
-[[gnu::destructor]] static void tell(void) {
+[[gnu::destructor]] static void report(void) {
         if (getpid() == first && faults_disarm())
                 (void) fprintf(stderr, "fault met\n");
 }
