@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* expect.c - compares results with a file of expected ones, as a unit test of policies
  *
- *      - name: web                                kind: Deployment (may be left out)
- *        level: baseline                          levelWithUserNamespace: restricted
- *        constraint: restricted-v2                constraintWithUserNamespace: restricted-v3, or none
+ *      - name: web                       kind: Deployment (optional)
+ *        level: baseline                 levelWithUserNamespace: restricted
+ *        constraint: restricted-v2       constraintWithUserNamespace: restricted-v3, or none
  *        valid: true
  *
  * Keys that are not given are not compared. An expectation without a matching manifest fails,

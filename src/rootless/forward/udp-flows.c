@@ -351,7 +351,7 @@ static bool receive_batch(struct rootless_forwarder *f, struct rootless_listener
 
         rootless_listener_target(f, l, &target, &kind);
         if (!rootless_socket_pool_has(f, kind, BATCH)) {
-                /* Each datagram may come from a new client; meanwhile they wait in the socket's buffer. */
+                /* Each datagram may come from a new client; meanwhile they wait in the socket. */
                 rootless_listener_pause(f, l);
                 return false;
         }

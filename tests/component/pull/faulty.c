@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faulty.c - nodens-fetch or nodens-unpack with one failing system call, selected by the environment
- * variable FAULT="CALL NTH ERRNO [onwards]"
+/* faulty.c - nodens-fetch or nodens-unpack with one failing system call, selected by the
+ * environment variable FAULT="CALL NTH ERRNO [onwards]"
  *
  * Linked with the program's own main(). The fault is armed before main() starts and counted across
  * all its processes; at the end standard error has "fault met", unless there were fewer such
