@@ -3,9 +3,9 @@
  *
  * Theory of operation
  *   One thread, one loop: watches of the API server fill @store and @rbac, the server hands reviews
- *   to the webhooks by their routes. Until every list was read once nothing is admitted or refused
- *   on half a picture: /readyz says so, and reviews get a refusal that can be retried. So it is
- *   while namespaces and constraints are not known to be current. */
+ *   to the webhooks by their routes. Reviews are only decided once every list was read and while
+ *   namespaces and constraints are current: until then /readyz fails, and reviews are denied with a
+ *   response that can be retried. */
 #include "guard/daemon.h"
 
 #include <inttypes.h>
@@ -40,7 +40,7 @@ static void on_ready(void *userdata) {
 }
 
 static void on_complaint(const char *kind, const char *name, const struct nd_error *error, [[maybe_unused]] void *userdata) {
-        nd_log(ND_LOG_WARNING, "an object is not usable and left out", nd_field("kind", kind), nd_field("name", name),
+        nd_log(ND_LOG_WARNING, "ignoring an invalid object", nd_field("kind", kind), nd_field("name", name),
                nd_field("error", nd_error_text(error)));
 }
 
@@ -48,7 +48,7 @@ static void warn_about_clients(const struct guard_daemon *guard) {
         if (!guard_config_authenticates(&guard->config))
                 nd_log(ND_LOG_WARNING,
                        "clients are not authenticated (no clientCA): every peer that reaches the port can read the names and security "
-                       "contexts of pods, ask who may use which constraint, and load the API server",
+                       "contexts of pods, query who may use which constraint, and load the API server",
                        nd_field("address", guard->config.address));
 }
 
@@ -60,8 +60,8 @@ static struct nd_error *start_server(struct guard_daemon *guard) {
         guard->certificate.key = config->key;
         if (!config->client_ca)
                 return nd_error_new(ND_INVALID, 0,
-                                    "clientCA is not set: name the authority that signs the API servers' client certificates, "
-                                    "or 'none' to answer every peer that reaches the port");
+                                    "clientCA is not set: set it to the CA that signs the API servers' client certificates, "
+                                    "or to 'none' to accept requests from every peer that reaches the port");
         guard->certificate.client_ca = guard_config_authenticates(config) ? config->client_ca : nullptr;
         nd_try(guard_certificate_read(&guard->certificate, &texts));
         nd_try(guard_server_new(
@@ -84,13 +84,13 @@ static struct nd_error *start_server(struct guard_daemon *guard) {
         return guard_certificate_watch(&guard->certificate, guard->loop, guard->server);
 }
 
-/* Of the host's or pod's name and a random number. */
+/* The identity is the name of the host or pod and a random number. */
 static struct nd_error *name_guard(struct guard_daemon *guard) {
         char host[65] = "";
         uint64_t number;
 
         if (getrandom(&number, sizeof number, 0) != sizeof number)
-                return nd_error_new(ND_INTERNAL, errno, "draw a random number");
+                return nd_error_new(ND_INTERNAL, errno, "get random bytes for the guard's identity");
         (void) gethostname(host, sizeof host - 1);
         guard->identity = nd_format("%s_%016" PRIx64, host, number);
         return nullptr;
@@ -131,7 +131,8 @@ static struct nd_error *start_watches(struct guard_daemon *guard) {
 struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
         int r = sd_event_default(&guard->loop);
 
-        (void) signal(SIGPIPE, SIG_IGN); /* a client that is gone is an error of its connection alone */
+        /* a closed connection is an error of that connection only */
+        (void) signal(SIGPIPE, SIG_IGN);
         guard_store_init(&guard->store);
         guard->store.complain = on_complaint;
         guard->store.standards = &guard->config.standards;
@@ -144,7 +145,7 @@ struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
         if (r >= 0)
                 r = sd_event_set_watchdog(guard->loop, true);
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "event loop");
+                return nd_error_new(ND_INTERNAL, -r, "run the event loop");
         nd_try(start_client(guard));
         nd_try(start_watches(guard));
         return start_server(guard);
@@ -155,7 +156,7 @@ void guard_daemon_done(struct guard_daemon *guard) {
         guard_watches_done(&guard->watches);
         guard_allocator_free(nd_take_ptr(guard->watches.allocator));
         if (guard->api)
-                nd_api_stop(guard->api); /* reviews that wait for it end, with a refusal */
+                nd_api_stop(guard->api); /* ends reviews that wait for it, with a denial */
         guard_server_free(guard->server);
         free(guard->identity);
         free(guard->namespace);

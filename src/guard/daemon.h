@@ -12,8 +12,8 @@ struct guard_daemon {
         struct guard_store store;
         struct guard_rbac rbac;
         struct guard_access_reviews *access_reviews;
-        char *identity;  /* unlike any other guard's */
-        char *namespace; /* of what guards share */
+        char *identity;  /* unique among all guards */
+        char *namespace; /* of the objects that guards share: the Lease and the record of ranges */
         struct guard_watches watches;
         struct guard_webhook webhook;
         struct guard_routes routes;

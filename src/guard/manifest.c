@@ -23,22 +23,22 @@ const struct nd_option guard_manifest_options[] = {
          .offset = offsetof(struct guard_manifest_settings, config),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "configuration: group and defaultMode are taken from it"},
+         .help = "configuration: source of group and defaultMode"},
         {.name = "namespace",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, namespace),
          .argument = "NAME",
-         .help = "where the guard's service account and service are (default nodens-system)"},
+         .help = "namespace of the guard's service account and service (default nodens-system)"},
         {.name = "service",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, service),
          .argument = "NAME",
-         .help = "the service by which the API server reaches the guard (default nodens-guard)"},
+         .help = "service through which the API server reaches the guard (default nodens-guard)"},
         {.name = "url",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, url),
          .argument = "https://ADDRESS:PORT",
-         .help = "where the API server reaches the guard, instead of a service"},
+         .help = "address of the guard for the API server, instead of a service"},
         {.name = "ca-file",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, ca_file),
@@ -55,19 +55,19 @@ const struct nd_option guard_manifest_options[] = {
          .offset = offsetof(struct guard_manifest_settings, kubeconfig),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "where the API server finds what kubeconfig prints (default " KUBECONFIG ")"},
+         .help = "path of the printed kubeconfig on the API server's host (default " KUBECONFIG ")"},
         {.name = "client-certificate",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, client_certificate),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "the API server's certificate for the guard (default " CLIENT ".crt)"},
+         .help = "API server's client certificate for the guard (default " CLIENT ".crt)"},
         {.name = "client-key",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, client_key),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "and its key (default " CLIENT ".key)"},
+         .help = "key of that certificate (default " CLIENT ".key)"},
         {},
 };
 
@@ -77,13 +77,14 @@ static struct nd_error *print_part(const char *name, const struct guard_install_
         for (enum guard_install_part part = 0; part < GUARD_INSTALL_PARTS; part++)
                 if (nd_streq(name, guard_install_part_names[part])) {
                         if (part == GUARD_INSTALL_NETWORK && !settings->api_servers)
-                                return nd_error_new(ND_INVALID, 0,
-                                                    "network needs --api-servers: a policy that lets everything in is none");
+                                return nd_error_new(
+                                        ND_INVALID, 0,
+                                        "network needs --api-servers: without addresses the policy would admit every client");
                         guard_install_manifest_write(part, settings, &text);
                         (void) fputs(nd_text_get(&text), stdout);
                         return nullptr;
                 }
-        return nd_error_new(ND_INVALID, 0, "there is no part '%s'; there are " PARTS, name);
+        return nd_error_new(ND_INVALID, 0, "unknown part '%s'; use " PARTS, name);
 }
 
 static struct nd_error *print_parts(const struct guard_manifest_settings *settings, int count, char **parts) {
@@ -119,7 +120,7 @@ int guard_manifest_run(void *settings, int operand_count, char **operands) {
         nd_autoerror struct nd_error *error = nullptr;
 
         if (operand_count == 0)
-                error = nd_error_new(ND_INVALID, 0, "name what to print: " PARTS);
+                error = nd_error_new(ND_INVALID, 0, "no part given; use " PARTS);
         else
                 error = print_parts(settings, operand_count, operands);
         if (error)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* install-manifest.h - nodens-guard manifest */
+/* manifest.h - nodens-guard manifest */
 #pragma once
 
 #include "base/option.h"

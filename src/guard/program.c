@@ -11,7 +11,7 @@ static const struct nd_option_command commands[] = {
          .settings_size = sizeof(struct guard_serve_settings),
          .run = guard_serve_run},
         {.name = "manifest",
-         .summary = "print what the cluster needs, for `kubectl apply -f -`",
+         .summary = "print the objects that the cluster needs, for `kubectl apply -f -`",
          .operands = "crd|constraints|rbac|webhooks|network|admission|kubeconfig ...",
          .options = guard_manifest_options,
          .settings_size = sizeof(struct guard_manifest_settings),
@@ -20,4 +20,6 @@ static const struct nd_option_command commands[] = {
 };
 
 const struct nd_option_program guard_program = {
-        .name = "nodens-guard", .summary = "who may run what, as admission for any Kubernetes", .commands = commands};
+        .name = "nodens-guard",
+        .summary = "admission by security context constraints and pod security, for any Kubernetes",
+        .commands = commands};

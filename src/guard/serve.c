@@ -13,14 +13,14 @@ const struct nd_option guard_serve_options[] = {
          .offset = offsetof(struct guard_serve_settings, config),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "configuration (default " GUARD_CONFIG_PATH ", if it is there)"},
-        {.name = "debug", .offset = offsetof(struct guard_serve_settings, debug), .help = "log more"},
+         .help = "configuration (default " GUARD_CONFIG_PATH ", if it exists)"},
+        {.name = "debug", .offset = offsetof(struct guard_serve_settings, debug), .help = "log debug messages"},
         {},
 };
 
-/* Pages of lists and bodies of reviews come and go, some of them large. What is larger than a few
- * pages goes back to the system when it is freed, and so does the end of the heap: what is kept is
- * small and lies together. */
+/* Pages of lists and bodies of reviews are short-lived, and some are large. Allocations above 64 kB
+ * are mapped, so that they return to the system when they are freed; so does the top of the heap.
+ * Long-lived objects are small and stay close together. */
 static void tune_memory(void) {
         (void) mallopt(M_MMAP_THRESHOLD, 64 << 10);
         (void) mallopt(M_TRIM_THRESHOLD, 256 << 10);
@@ -37,7 +37,7 @@ static struct nd_error *serve(const struct guard_serve_settings *settings) {
         nd_try(guard_daemon_start(&guard));
         r = sd_event_loop(guard.loop);
         (void) sd_notify(false, "STOPPING=1");
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "event loop") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "create the event loop") : nullptr;
 }
 
 int guard_serve_run(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {

@@ -31,7 +31,7 @@ struct guard_access_cache *guard_access_cache_new(void) {
         struct guard_access_cache *cache = nd_new(struct guard_access_cache);
 
         if (getrandom(cache->key, sizeof cache->key, 0) != (ssize_t) sizeof cache->key)
-                abort(); /* the kernel gives 256 bytes or less at once, always */
+                abort(); /* getrandom() never returns less than asked for up to 256 bytes */
         cache->generation = 1;
         return cache;
 }
@@ -44,7 +44,8 @@ void guard_access_cache_free(struct guard_access_cache *cache) {
 
 void guard_access_cache_clear(struct guard_access_cache *cache) {
         cache->generation++;
-        if (cache->generation == 0) { /* entries of the first generations would become valid again */
+        /* otherwise entries of the first generations would become valid again */
+        if (cache->generation == 0) {
                 memset(cache->sets, 0, sizeof cache->sets);
                 cache->generation = 1;
         }
@@ -81,7 +82,7 @@ bool guard_access_cache_get(const struct guard_access_cache *cache, const char *
         return false;
 }
 
-/* The slot of the same key, or else one that has expired, or else the one that expires first. */
+/* Returns the slot of the same key, or else an expired one, or else the one that expires first. */
 static struct entry *slot_for(struct guard_access_cache *cache, const unsigned char digest[static DIGEST], uint64_t now_us) {
         struct entry *set = cache->sets[set_of(digest)], *slot = &set[0];
 

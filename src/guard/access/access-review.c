@@ -2,11 +2,12 @@
 /* access-review.c - see access-review.h
  *
  * Theory of operation
- *   A query that is in flight is not sent twice: a controller that makes a hundred pods at once
- *   costs one query per constraint. That holds within one share, as a query in the queue of another
- *   client may not be sent in time. An error goes to all waiters and is not cached.
- * Invariant  a query in @in_flight is on its way; on_answer() takes it out before it calls its
- *            waiters, which may request again. */
+ *   A query in flight is not sent twice: a controller that creates a hundred pods at once costs one
+ *   query per constraint. That holds within one share of the API client's queue, as a query in the
+ *   share of another client may not be sent in time. An error goes to all waiters and is not
+ *   cached.
+ * Invariant  a query in @in_flight was sent and not answered; on_answer() removes it before it
+ *            calls its waiters, which may request again. */
 #include "guard/access/access-review.h"
 
 #include <inttypes.h>
@@ -18,7 +19,7 @@
 
 enum {
         REVIEW_BYTES = 256 << 10,
-        IN_FLIGHT = 4096, /* queries, of 2 kB each; more are not answered in time anyway */
+        IN_FLIGHT = 4096, /* queries, of 2 kB each; more would not be answered in time */
 };
 
 static constexpr uint64_t allowed_lifetime_us = 1 * ND_SECOND_US;
@@ -35,8 +36,8 @@ struct waiter {
 struct query {
         struct guard_access_reviews *reviews;
         char *key;           /* in the cache */
-        char *in_flight_key; /* and with the share */
-        uint64_t changes;    /* of the RBAC index, when it was sent */
+        char *in_flight_key; /* the same with the share */
+        uint64_t changes;    /* of the RBAC index, at the time of sending */
         struct waiter *waiters;
 };
 
@@ -85,7 +86,7 @@ uint64_t guard_access_reviews_sent(const struct guard_access_reviews *reviews) {
         return reviews->count;
 }
 
-/* Everything that an authorizer may look at. A newline is in none of the names. */
+/* The key contains all that an authorizer may evaluate. None of the names contains a newline. */
 static char *cache_key(const struct guard_subject *subject, const char *namespace, const char *constraint) {
         nd_autotext struct nd_text key = ND_TEXT(REVIEW_BYTES);
 
@@ -106,7 +107,7 @@ bool guard_access_reviews_lookup(struct guard_access_reviews *reviews, const str
         return key && guard_access_cache_get(reviews->cache, key, nd_clock_us(), ret_allowed);
 }
 
-/* A result from before a change of roles or bindings goes to its waiters, and is not cached. */
+/* A result from before a change of roles or bindings goes to its waiters, but is not cached. */
 static void cache_result(struct guard_access_reviews *reviews, const struct query *q, bool allowed) {
         uint64_t now_us = nd_clock_us();
 
@@ -196,10 +197,10 @@ struct nd_error *guard_access_reviews_request(struct guard_access_reviews *revie
         struct query *q = in_flight_key ? nd_map_get(&reviews->in_flight, in_flight_key) : nullptr;
         struct waiter *waiter;
 
-        if (!q || q->changes != reviews->changes) { /* an answer to what was asked before a change may be older than it */
+        /* a result of a query sent before a change may be older than the change */
+        if (!q || q->changes != reviews->changes) {
                 if (reviews->in_flight_count >= IN_FLIGHT)
-                        return nd_error_new(ND_EXHAUSTED, 0, "the API server is being asked about %d rights already",
-                                            IN_FLIGHT);
+                        return nd_error_new(ND_EXHAUSTED, 0, "%d access reviews are in flight already", IN_FLIGHT);
                 q = send_query(reviews, subject, namespace, constraint, share, nd_take_ptr(key), nd_take_ptr(in_flight_key));
         }
         waiter = nd_new(struct waiter);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* access-review.h - SubjectAccessReview: asking the API server who may use a constraint
+/* access-review.h - SubjectAccessReview: queries the API server whether a subject may use a
+ * constraint
  *
- * Results are cached, so that a controller which makes a hundred pods costs one query: an allowed
- * one for less than the two seconds in which a deleted grant must be gone, a denied one for half a
- * minute, and neither beyond a change of roles or bindings that the watches reported. */
+ * Results are cached, so that a controller which creates a hundred pods costs one query: an allowed
+ * one for less than the two seconds within which a deleted grant must take effect, a denied one for
+ * half a minute, and neither beyond a change of roles or bindings that the watches reported. */
 #pragma once
 
 #include "guard/core/review.h"
@@ -18,8 +19,8 @@ void guard_access_reviews_free(struct guard_access_reviews *reviews); /* waiters
 bool guard_access_reviews_lookup(struct guard_access_reviews *reviews, const struct guard_subject *subject,
                                  const char *namespace, const char *constraint, uint64_t changes, bool *ret_allowed);
 
-/* Sends a query on behalf of a share (nd_api_request); done() is called later, with an error where
- * no answer came. An error here says that too many queries are in flight. */
+/* Sends a query in a share of the API client's queue (nd_api_request). done() is called later, with
+ * an error if no answer came. Fails if too many queries are in flight. */
 [[nodiscard]] struct nd_error *guard_access_reviews_request(
         struct guard_access_reviews *reviews, const struct guard_subject *subject, const char *namespace,
         const char *constraint, uint64_t share, void (*done)(bool allowed, const struct nd_error *error, void *userdata),

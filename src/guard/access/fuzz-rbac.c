@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* [{"kind": ..., "remove": true, ...object}, ...]: whatever comes and goes, nothing is bound when
- * all bindings are gone, and then the index says yes to nobody. */
+/* [{"kind": ..., "remove": true, ...object}, ...]: for any sequence, the index holds no bindings
+ * after all were removed, and then allows nothing. */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -11,7 +11,7 @@ enum {
         CEILING = 1 << 16,
 };
 
-static void tell(struct guard_rbac *rbac, yyjson_val *object) {
+static void apply(struct guard_rbac *rbac, yyjson_val *object) {
         static const struct {
                 const char *kind;
                 enum guard_scope scope;
@@ -53,7 +53,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         guard_rbac_init(&rbac, "security.nodens.io");
         objects = yyjson_arr_iter_with(yyjson_doc_get_root(doc));
         while ((object = yyjson_arr_iter_next(&objects)))
-                tell(&rbac, object);
+                apply(&rbac, object);
         if (guard_rbac_allows(&rbac, &subject, "n", "anyuid"))
                 fuzz_require(rbac.bound.count > 0 && rbac.roles[0].map.count + rbac.roles[1].map.count > 0);
         drop_all(&rbac.bindings[GUARD_SCOPE_NAMESPACE]);

@@ -2,12 +2,12 @@
 /* rbac.c - see rbac.h
  *
  * Theory of operation
- *   A question comes with a subject, its groups and a namespace. Bindings are therefore found by
- *   where they hold and for whom: for each of the subject's names there are two places to look, the
- *   namespace and the whole cluster. What is found there is followed to its role, by name and at
- *   the time of the question: so a role may change under its bindings.
- * Invariant  every binding in @bindings stands once under each of its subjects in @bound, and
- *            nothing else does. */
+ *   A lookup has a subject, its groups and a namespace. @bound therefore indexes bindings by scope
+ *   and subject: a lookup checks two places for each name of the subject, the namespace and the
+ *   whole cluster. Each binding names its role, which is resolved at the time of the lookup, so a
+ *   role may change under its bindings.
+ * Invariant  every binding in @bindings is linked once under each of its subjects in @bound, and
+ *            @bound contains nothing else. */
 #include "guard/access/rbac.h"
 
 #include <stdio.h>
@@ -92,22 +92,23 @@ struct role {
         nd_vector(char *) names;
 };
 
-/* One subject of a binding. The places in @bound are lists of these. */
+/* One subject of a binding. The values of @bound are lists of these. */
 struct link {
         struct binding *binding;
         struct link *next;
-        const char *place; /* the map's own key */
+        const char *place; /* key owned by the map */
 };
 
-struct binding { /* in one piece: there may be tens of thousands */
+/* One allocation: there may be tens of thousands. */
+struct binding {
         struct guard_entry entry;
         enum guard_scope role_scope;
         uint32_t count;
-        char *role; /* its key, behind the links */
+        char *role; /* its key, stored after the links */
         struct link links[];
 };
 
-/* "NAMESPACE/NAME", "/NAME" without one. Neither may hold a slash. */
+/* "NAMESPACE/NAME", or "/NAME" without a namespace. Neither contains a slash. */
 static char *key_of(yyjson_val *object, enum guard_scope scope) {
         return nd_format("%s/%s", scope == GUARD_SCOPE_CLUSTER ? "" : nd_api_namespace(object), nd_api_name(object));
 }
@@ -146,7 +147,7 @@ static void bind_at(struct guard_rbac *rbac, const char *place, struct binding *
 
         for (uint32_t i = 0; i < binding->count; i++)
                 if (nd_streq(binding->links[i].place, place))
-                        return; /* a subject that stands in it twice */
+                        return; /* a subject that the binding lists twice */
         *link = (struct link) {.binding = binding, .next = nd_map_get(&rbac->bound, place)};
         (void) nd_map_put(&rbac->bound, place, link);
         link->place = nd_map_key(&rbac->bound, place);
@@ -218,7 +219,7 @@ void guard_rbac_remove_role(struct guard_rbac *rbac, enum guard_scope scope, yyj
         guard_table_remove(&rbac->roles[scope], key);
 }
 
-/* Where a subject's bindings stand; nullptr for a subject that nobody can be. */
+/* Returns the key of a subject's bindings; nullptr for a subject that no request can have. */
 static char *place_of(const struct wire_subject *subject, const char *namespace) {
         const char *kind = nd_kube_or_empty(subject->kind), *name = nd_kube_or_empty(subject->name), *own;
 
@@ -245,11 +246,11 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
         rbac->changes++;
         guard_table_remove(&rbac->bindings[scope], key);
         if (error || wire.subjects.count > SUBJECTS)
-                return; /* then the API server is asked */
+                return; /* without the binding the API server is queried */
         role_scope = nd_streq(nd_kube_or_empty(wire.role.kind), "ClusterRole") ? GUARD_SCOPE_CLUSTER : GUARD_SCOPE_NAMESPACE;
         role = nd_format("%s/%s", role_scope == GUARD_SCOPE_CLUSTER ? "" : namespace, nd_kube_or_empty(wire.role.name));
         if (!nd_map_has(&rbac->roles[role_scope].map, role))
-                return; /* it grants nothing that is asked about here */
+                return; /* it grants nothing about constraints */
         binding = nd_calloc(1, sizeof *binding + wire.subjects.count * sizeof(struct link) + strlen(role) + 1);
         binding->role_scope = role_scope;
         binding->role = memcpy(&binding->links[wire.subjects.count], role, strlen(role) + 1);

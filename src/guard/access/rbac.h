@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rbac.h - who may `use` which constraint, as far as RBAC says so
+/* rbac.h - index of RBAC: which subjects may `use` which constraint
  *
- * An index over roles and bindings that says allowed or unknown. Only the API server can deny, as
- * it may have other authorizers. Of roles only those are kept that say something about constraints,
- * and of those only that; of bindings those to such roles, which in most clusters are few. So roles
- * must be listed first, and when one begins to grant something later, bindings must be listed
- * again: @role_generation counts that. */
+ * The index answers allowed or unknown. Only the API server can deny, as it may have other
+ * authorizers. The index keeps only roles that grant something about constraints, only those of
+ * their rules, and only bindings to such roles, which are few in most clusters. So roles must be
+ * listed first, and when a role begins to grant something later, bindings must be listed again:
+ * @role_generation counts that. */
 #pragma once
 
 #include "guard/core/review.h"
@@ -21,9 +21,10 @@ struct guard_rbac {
         const char *group; /* API group of the constraints */
         struct guard_table roles[GUARD_SCOPES];
         struct guard_table bindings[GUARD_SCOPES];
-        struct nd_map bound;      /* namespace of the binding and subject -> list of bindings, linked */
-        uint64_t changes;         /* grows with whatever may have given a grant or taken one */
-        uint64_t role_generation; /* grows with every role that grants something and did not before */
+        /* namespace of the binding and subject -> list of bindings, linked */
+        struct nd_map bound;
+        uint64_t changes;         /* incremented by every change that may add or remove a grant */
+        uint64_t role_generation; /* incremented by every role that begins to grant something */
 };
 
 void guard_rbac_init(struct guard_rbac *rbac, const char *group);
@@ -35,6 +36,6 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
 void guard_rbac_remove_binding(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object);
 
 /* Whether a role that grants `use` of this constraint is bound to the subject, in the namespace or
- * everywhere. */
+ * cluster-wide. */
 bool guard_rbac_allows(const struct guard_rbac *rbac, const struct guard_subject *subject, const char *namespace,
                        const char *constraint);

@@ -10,10 +10,10 @@ enum {
 };
 
 static void name(char text[static 32], int number) {
-        (void) snprintf(text, 32, "question %d", number);
+        (void) snprintf(text, 32, "key %d", number);
 }
 
-static void an_answer_is_known_until_its_time_is_over([[maybe_unused]] void **state) {
+static void an_entry_is_found_until_it_expires([[maybe_unused]] void **state) {
         struct guard_access_cache *cache = guard_access_cache_new();
         bool allowed = false;
 
@@ -29,7 +29,7 @@ static void an_answer_is_known_until_its_time_is_over([[maybe_unused]] void **st
         guard_access_cache_free(cache);
 }
 
-static void the_last_answer_counts([[maybe_unused]] void **state) {
+static void a_new_entry_replaces_the_old_one([[maybe_unused]] void **state) {
         struct guard_access_cache *cache = guard_access_cache_new();
         bool allowed = false;
 
@@ -37,11 +37,12 @@ static void the_last_answer_counts([[maybe_unused]] void **state) {
         guard_access_cache_put(cache, "a", 11, 15, false);
         assert_true(guard_access_cache_get(cache, "a", 12, &allowed));
         assert_false(allowed);
-        assert_false(guard_access_cache_get(cache, "a", 16, &allowed)); /* nor does the first one come back */
+        /* and the first one does not become valid again */
+        assert_false(guard_access_cache_get(cache, "a", 16, &allowed));
         guard_access_cache_free(cache);
 }
 
-static void what_is_forgotten_is_gone_and_what_comes_later_is_not([[maybe_unused]] void **state) {
+static void a_clear_drops_earlier_entries_only([[maybe_unused]] void **state) {
         struct guard_access_cache *cache = guard_access_cache_new();
         bool allowed = false;
 
@@ -54,8 +55,8 @@ static void what_is_forgotten_is_gone_and_what_comes_later_is_not([[maybe_unused
         guard_access_cache_free(cache);
 }
 
-/* Each of them is either known with its own entry or not at all, and what comes last is known. */
-static void a_crowd_pushes_others_out_and_mixes_nothing_up([[maybe_unused]] void **state) {
+/* Each key is found with its own result or not at all, and the newest is found. */
+static void eviction_under_load_never_mixes_up_entries([[maybe_unused]] void **state) {
         struct guard_access_cache *cache = guard_access_cache_new();
         int known = 0;
         char text[32];
@@ -81,8 +82,8 @@ static void a_crowd_pushes_others_out_and_mixes_nothing_up([[maybe_unused]] void
         guard_access_cache_free(cache);
 }
 
-/* Who lasts longest is pushed out by nobody. */
-static void those_that_are_over_go_first([[maybe_unused]] void **state) {
+/* An entry with a later expiry than all others is never evicted. */
+static void expired_entries_are_evicted_first([[maybe_unused]] void **state) {
         struct guard_access_cache *cache = guard_access_cache_new();
         bool allowed = false;
         char text[32];
@@ -103,11 +104,11 @@ static void those_that_are_over_go_first([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_answer_is_known_until_its_time_is_over),
-                cmocka_unit_test(the_last_answer_counts),
-                cmocka_unit_test(what_is_forgotten_is_gone_and_what_comes_later_is_not),
-                cmocka_unit_test(a_crowd_pushes_others_out_and_mixes_nothing_up),
-                cmocka_unit_test(those_that_are_over_go_first),
+                cmocka_unit_test(an_entry_is_found_until_it_expires),
+                cmocka_unit_test(a_new_entry_replaces_the_old_one),
+                cmocka_unit_test(a_clear_drops_earlier_entries_only),
+                cmocka_unit_test(eviction_under_load_never_mixes_up_entries),
+                cmocka_unit_test(expired_entries_are_evicted_first),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

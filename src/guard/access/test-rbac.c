@@ -8,7 +8,7 @@
 
 typedef void putter(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object);
 
-static void tell(struct guard_rbac *rbac, putter *put, enum guard_scope scope, const char *json) {
+static void apply(struct guard_rbac *rbac, putter *put, enum guard_scope scope, const char *json) {
         nd_autojson yyjson_doc *doc = nullptr;
 
         expect_ok(nd_json_parse(json, strlen(json), 1 << 16, &doc));
@@ -25,28 +25,28 @@ static bool asks(const struct guard_rbac *rbac, const char *user, const char *gr
 static const char named_role[] =
         "{\"metadata\":{\"name\":\"r\"},\"rules\":[{" CONSTRAINTS ",\"resourceNames\":[\"anyuid\"]}]}";
 
-static void a_binding_holds_where_it_stands_and_for_whom([[maybe_unused]] void **state) {
+static void a_binding_applies_to_its_namespace_and_subjects([[maybe_unused]] void **state) {
         nd_cleanup(guard_rbac_done) struct guard_rbac rbac = {};
 
         guard_rbac_init(&rbac, GROUP);
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
-        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE,
-             "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},\"subjects\":["
-             "{\"kind\":\"User\",\"name\":\"alice\"},{\"kind\":\"Group\",\"name\":\"g\"},{\"kind\":\"ServiceAccount\",\"name\":\"s\"},"
-             "{\"kind\":\"User\",\"name\":\"alice\"}]}");
+        apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
+        apply(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE,
+              "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},\"subjects\":["
+              "{\"kind\":\"User\",\"name\":\"alice\"},{\"kind\":\"Group\",\"name\":\"g\"},{\"kind\":\"ServiceAccount\",\"name\":\"s\"},"
+              "{\"kind\":\"User\",\"name\":\"alice\"}]}");
         assert_true(asks(&rbac, "alice", nullptr, "n", "anyuid"));
         assert_true(asks(&rbac, "bob", "g", "n", "anyuid"));
         assert_true(asks(&rbac, "system:serviceaccount:n:s", nullptr, "n", "anyuid"));
         assert_false(asks(&rbac, "alice", nullptr, "m", "anyuid"));
         assert_false(asks(&rbac, "alice", nullptr, "n", "privileged"));
-        assert_false(asks(&rbac, "g", nullptr, "n", "anyuid")); /* a user is no group */
+        assert_false(asks(&rbac, "g", nullptr, "n", "anyuid")); /* a user is not a group */
         assert_false(asks(&rbac, "bob", nullptr, "n", "anyuid"));
-        tell(&rbac, guard_rbac_remove_binding, GUARD_SCOPE_NAMESPACE, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"}}");
+        apply(&rbac, guard_rbac_remove_binding, GUARD_SCOPE_NAMESPACE, "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"}}");
         assert_false(asks(&rbac, "alice", nullptr, "n", "anyuid"));
         assert_int_equal(rbac.bound.count, 0);
 }
 
-static void bindings_are_asked_for_again_when_a_role_comes_to_grant_something([[maybe_unused]] void **state) {
+static void bindings_are_listed_again_when_a_role_begins_to_grant_something([[maybe_unused]] void **state) {
         static const char binding[] =
                 "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},"
                 "\"subjects\":[{\"kind\":\"User\",\"name\":\"alice\"}]}";
@@ -54,47 +54,49 @@ static void bindings_are_asked_for_again_when_a_role_comes_to_grant_something([[
         uint64_t role_generation;
 
         guard_rbac_init(&rbac, GROUP);
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, "{\"metadata\":{\"name\":\"r\"},\"rules\":[]}");
-        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE, binding);
-        assert_int_equal(rbac.bindings[GUARD_SCOPE_NAMESPACE].map.count, 0); /* of no use, so it is not kept */
+        apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, "{\"metadata\":{\"name\":\"r\"},\"rules\":[]}");
+        apply(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE, binding);
+        /* unused, so it is not kept */
+        assert_int_equal(rbac.bindings[GUARD_SCOPE_NAMESPACE].map.count, 0);
         role_generation = rbac.role_generation;
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
+        apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
         assert_int_not_equal(rbac.role_generation, role_generation);
         assert_false(asks(&rbac, "alice", nullptr, "n", "anyuid"));
-        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE, binding);
+        apply(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE, binding);
         assert_true(asks(&rbac, "alice", nullptr, "n", "anyuid"));
         role_generation = rbac.role_generation;
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
-        assert_int_equal(rbac.role_generation, role_generation); /* it is told again, and nothing is new */
+        apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
+        /* the same role again is not a change */
+        assert_int_equal(rbac.role_generation, role_generation);
 }
 
-static void a_cluster_wide_binding_holds_everywhere([[maybe_unused]] void **state) {
+static void a_cluster_wide_binding_applies_to_every_namespace([[maybe_unused]] void **state) {
         nd_cleanup(guard_rbac_done) struct guard_rbac rbac = {};
 
         guard_rbac_init(&rbac, GROUP);
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER,
-             "{\"metadata\":{\"name\":\"admin\"},\"rules\":[{\"apiGroups\":[\"*\"],\"resources\":[\"*\"],\"verbs\":[\"*\"]}]}");
-        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_CLUSTER,
-             "{\"metadata\":{\"name\":\"b\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"admin\"},\"subjects\":[{\"kind\":\"Group\","
-             "\"name\":\"g\"},{\"kind\":\"ServiceAccount\",\"name\":\"nowhere\"}]}");
-        assert_true(asks(&rbac, "x", "g", "any", "whatever"));
-        assert_false(asks(&rbac, "x", "h", "any", "whatever"));
-        assert_false(asks(&rbac, "system:serviceaccount::nowhere", nullptr, "any", "whatever"));
+        apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER,
+              "{\"metadata\":{\"name\":\"admin\"},\"rules\":[{\"apiGroups\":[\"*\"],\"resources\":[\"*\"],\"verbs\":[\"*\"]}]}");
+        apply(&rbac, guard_rbac_put_binding, GUARD_SCOPE_CLUSTER,
+              "{\"metadata\":{\"name\":\"b\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"admin\"},\"subjects\":[{\"kind\":\"Group\","
+              "\"name\":\"g\"},{\"kind\":\"ServiceAccount\",\"name\":\"nowhere\"}]}");
+        assert_true(asks(&rbac, "x", "g", "any", "custom"));
+        assert_false(asks(&rbac, "x", "h", "any", "custom"));
+        assert_false(asks(&rbac, "system:serviceaccount::nowhere", nullptr, "any", "custom"));
 }
 
-static void a_role_is_of_its_namespace([[maybe_unused]] void **state) {
+static void a_role_applies_to_its_namespace_only([[maybe_unused]] void **state) {
         nd_cleanup(guard_rbac_done) struct guard_rbac rbac = {};
 
         guard_rbac_init(&rbac, GROUP);
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_NAMESPACE,
-             "{\"metadata\":{\"name\":\"r\",\"namespace\":\"n\"},\"rules\":[{" CONSTRAINTS "}]}");
-        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE,
-             "{\"metadata\":{\"name\":\"b\",\"namespace\":\"m\"},\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"},"
-             "\"subjects\":[{\"kind\":\"User\",\"name\":\"alice\"}]}");
+        apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_NAMESPACE,
+              "{\"metadata\":{\"name\":\"r\",\"namespace\":\"n\"},\"rules\":[{" CONSTRAINTS "}]}");
+        apply(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE,
+              "{\"metadata\":{\"name\":\"b\",\"namespace\":\"m\"},\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"},"
+              "\"subjects\":[{\"kind\":\"User\",\"name\":\"alice\"}]}");
         assert_false(asks(&rbac, "alice", nullptr, "m", "x"));
-        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE,
-             "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"},"
-             "\"subjects\":[{\"kind\":\"User\",\"name\":\"alice\"}]}");
+        apply(&rbac, guard_rbac_put_binding, GUARD_SCOPE_NAMESPACE,
+              "{\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"Role\",\"name\":\"r\"},"
+              "\"subjects\":[{\"kind\":\"User\",\"name\":\"alice\"}]}");
         assert_true(asks(&rbac, "alice", nullptr, "n", "x"));
 }
 
@@ -111,30 +113,30 @@ static void rules_about_other_things_grant_nothing([[maybe_unused]] void **state
                 nd_autofree char *role = nd_format("{\"metadata\":{\"name\":\"r\"},\"rules\":[%s]}", rules[i]);
 
                 guard_rbac_init(&rbac, GROUP);
-                tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, role);
+                apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, role);
                 assert_int_equal(rbac.roles[GUARD_SCOPE_CLUSTER].map.count, 0);
         }
 }
 
-static void a_role_that_loses_its_rule_grants_no_more([[maybe_unused]] void **state) {
+static void a_role_that_loses_its_rule_stops_granting([[maybe_unused]] void **state) {
         nd_cleanup(guard_rbac_done) struct guard_rbac rbac = {};
 
         guard_rbac_init(&rbac, GROUP);
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
-        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_CLUSTER,
-             "{\"metadata\":{\"name\":\"b\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"a\"}]}");
+        apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
+        apply(&rbac, guard_rbac_put_binding, GUARD_SCOPE_CLUSTER,
+              "{\"metadata\":{\"name\":\"b\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"a\"}]}");
         assert_true(asks(&rbac, "a", nullptr, "n", "anyuid"));
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, "{\"metadata\":{\"name\":\"r\"},\"rules\":[]}");
+        apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, "{\"metadata\":{\"name\":\"r\"},\"rules\":[]}");
         assert_false(asks(&rbac, "a", nullptr, "n", "anyuid"));
 }
 
-static void what_a_new_list_leaves_out_is_gone([[maybe_unused]] void **state) {
+static void objects_missing_in_a_new_list_are_dropped([[maybe_unused]] void **state) {
         nd_cleanup(guard_rbac_done) struct guard_rbac rbac = {};
 
         guard_rbac_init(&rbac, GROUP);
-        tell(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
-        tell(&rbac, guard_rbac_put_binding, GUARD_SCOPE_CLUSTER,
-             "{\"metadata\":{\"name\":\"b\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"a\"}]}");
+        apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
+        apply(&rbac, guard_rbac_put_binding, GUARD_SCOPE_CLUSTER,
+              "{\"metadata\":{\"name\":\"b\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"a\"}]}");
         guard_table_begin(&rbac.bindings[GUARD_SCOPE_CLUSTER]);
         assert_true(asks(&rbac, "a", nullptr, "n", "anyuid"));
         guard_table_listed(&rbac.bindings[GUARD_SCOPE_CLUSTER]);
@@ -144,13 +146,13 @@ static void what_a_new_list_leaves_out_is_gone([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_binding_holds_where_it_stands_and_for_whom),
-                cmocka_unit_test(bindings_are_asked_for_again_when_a_role_comes_to_grant_something),
-                cmocka_unit_test(a_cluster_wide_binding_holds_everywhere),
-                cmocka_unit_test(a_role_is_of_its_namespace),
+                cmocka_unit_test(a_binding_applies_to_its_namespace_and_subjects),
+                cmocka_unit_test(bindings_are_listed_again_when_a_role_begins_to_grant_something),
+                cmocka_unit_test(a_cluster_wide_binding_applies_to_every_namespace),
+                cmocka_unit_test(a_role_applies_to_its_namespace_only),
                 cmocka_unit_test(rules_about_other_things_grant_nothing),
-                cmocka_unit_test(a_role_that_loses_its_rule_grants_no_more),
-                cmocka_unit_test(what_a_new_list_leaves_out_is_gone),
+                cmocka_unit_test(a_role_that_loses_its_rule_stops_granting),
+                cmocka_unit_test(objects_missing_in_a_new_list_are_dropped),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

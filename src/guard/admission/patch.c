@@ -26,12 +26,12 @@ static void end_operation(struct patch *p) {
         nd_json_close(&p->out, '}');
 }
 
-/* Members are written through one place: either each as an operation of its own, below an object
- * that is there, or into one operation that adds the whole object. */
+/* All members are written through this struct: each as an operation of its own if the object
+ * exists, or else within one operation that adds the whole object. */
 struct target {
         struct patch *patch;
         char path[PATH_BYTES]; /* of the object */
-        bool whole;            /* it is not there */
+        bool whole;            /* the object does not exist */
         bool open;             /* the operation that adds it is open */
 };
 
@@ -147,7 +147,7 @@ static void put_list(struct target *t, const char *name, const struct nd_shape_t
         end_member(t);
 }
 
-/* An object within an object: where the outer one is added as a whole, this one is a member of it. */
+/* An object within an object: if the outer one is added as a whole, this one is a member of it. */
 static void put_capabilities(struct target *t, const struct nd_pod_capabilities *before,
                              const struct nd_pod_capabilities *after) {
         struct nd_json_out *out = &t->patch->out;
@@ -219,7 +219,7 @@ static void put_pod_context(struct patch *p, const struct nd_pod_context *before
         close_target(&t);
 }
 
-/* A key in a JSON pointer: RFC 6901. */
+/* Escapes a key for a JSON pointer (RFC 6901). */
 static void escape_key(const char *key, struct nd_text *text) {
         for (; *key; key++)
                 nd_text_append(text, *key == '~' ? "~0" : *key == '/' ? "~1" : key, *key == '~' || *key == '/' ? 2 : 1);
@@ -235,7 +235,7 @@ static void put_annotations(struct patch *p, const struct nd_pod *before, const 
 
                 if (there && nd_streq(there, annotations[i].value))
                         continue;
-                if (whole) { /* the first one brings the object */
+                if (whole) { /* the first one adds the object */
                         begin_operation(p, "/metadata/annotations");
                         nd_json_open(&p->out, "value", '{');
                         nd_json_string(&p->out, annotations[i].key, annotations[i].value);

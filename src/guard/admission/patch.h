@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* patch.h - what was filled in, as a JSON patch
+/* patch.h - the fields that a constraint filled in, as a JSON patch
  *
- * Only operations "add": of members that were not there, or of lists that grew. An object that is
- * there is never replaced, since others may have put fields into it that we do not know. */
+ * Only "add" operations: of missing members, or of lists that grew. An object that exists is never
+ * replaced, since it may contain fields that we do not decode. */
 #pragma once
 
 #include "kube/pod.h"
 
-/* The difference between a pod and a copy that a constraint has filled; annotations are those that
- * the caller names, with their values. Gives nullptr where there is none. In the arena. */
+/* Returns the difference between a pod and a copy that a constraint has filled, and the caller's
+ * annotations, in the arena; nullptr if there is none. */
 const char *guard_patch_make(const struct nd_pod *before, const struct nd_pod *after, const struct nd_shape_pair *annotations,
                              size_t annotation_count, struct nd_arena *arena);

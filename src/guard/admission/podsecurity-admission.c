@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsecurity-admission.c - see podsecurity-admission.h
  *
- *      what comes                        what is looked at
- *      a pod, new or with other images   enforce, audit and warn
- *      something that makes pods         audit and warn: its template, never refused
- *      a namespace                       labels that cannot be read are refused when they are new; a stricter level
- *                                        than before is tried on the pods that are there, as a warning
+ *      object                            evaluated
+ *      a pod, new or with new images     enforce, audit and warn
+ *      a workload controller             audit and warn, on its template; never denied
+ *      a namespace                       new labels that cannot be parsed are denied; a stricter
+ *                                        level is tried on existing pods, as a warning
  *
- * Exempt namespaces, users and runtime classes are asked about nothing, and the audit is told so. */
+ * Exempt namespaces, users and runtime classes are not evaluated, which is recorded in the audit
+ * annotations. */
 
 #include "guard/admission/podsecurity-admission.h"
 
@@ -27,7 +28,7 @@ static bool is_of_pods(const struct guard_review *review) {
         return nd_streq(review->resource, "pods") && *review->group == '\0';
 }
 
-/* Subresources of pods that hold no pod; any other is looked at, and so is one that we do not know. */
+/* Subresources without a pod. All others are evaluated, unknown ones included. */
 static bool is_without_pod(const char *subresource) {
         static const char *const without[] = {"exec", "attach",      "binding", "eviction",
                                               "log",  "portforward", "proxy",   "status"};
@@ -38,7 +39,7 @@ static bool is_without_pod(const char *subresource) {
         return false;
 }
 
-/* Reviews that pass without a look at any label. */
+/* Reviews that pass regardless of the labels. */
 static bool passes(const struct guard_standards *standards, const struct guard_review *review) {
         if (!standards->prefix || (review->operation != GUARD_CREATE && review->operation != GUARD_UPDATE))
                 return true;
@@ -53,9 +54,10 @@ static const char *exemption(const struct guard_standards *standards, const stru
 
 /* ---- namespaces ---- */
 
-struct change { /* of a namespace's labels */
+/* A change of a namespace's labels. */
+struct change {
         struct nd_podsecurity_policy before, after;
-        const char *complaint; /* about labels that are new and cannot be read; nullptr: none */
+        const char *complaint; /* about new labels that cannot be parsed; nullptr: none */
 };
 
 static const char *complaints(const struct nd_field_errors *errors, struct nd_arena *arena) {
@@ -78,7 +80,7 @@ static void read_change(const struct guard_standards *standards, const struct gu
                                  : nullptr;
 }
 
-/* Pods that are there are looked at when more is asked of them than before. */
+/* Whether existing pods must be scanned, since more is enforced than before. */
 static bool is_stricter(const struct change *change) {
         const struct nd_podsecurity_rule *now = &change->after.enforce, *then = &change->before.enforce;
 
@@ -96,7 +98,7 @@ static void add_mode(struct nd_text *text, const struct guard_standards *standar
                 nd_text_addf(text, "%s%s=%s", text->length > 0 ? ", " : "", mode, guard_standards_rule(rule, arena));
 }
 
-/* Somebody labels a namespace, and the labels do nothing. */
+/* Warns if labels are set on an exempt namespace, as they have no effect. */
 static void warn_of_exemption(const struct guard_standards *standards, const struct guard_review *review,
                               const struct nd_podsecurity_policy *policy, struct nd_arena *arena,
                               struct guard_response *response) {
@@ -129,7 +131,7 @@ static void decide_namespace(const struct guard_standards *standards, const stru
                 warn_of_exemption(standards, review, &change.after, arena, response);
 }
 
-/* ---- pods and what makes them ---- */
+/* ---- pods and workload controllers ---- */
 
 static bool has_other_images(const struct nd_pod_container *a, size_t a_count, const struct nd_pod_container *b,
                              size_t b_count) {
@@ -147,8 +149,8 @@ static const struct nd_pod_container *ephemeral_named(const struct nd_pod *pod, 
         return nullptr;
 }
 
-/* Whether an update changes what the standards look at. Of a pod only images change, and ephemeral
- * containers come. */
+/* Whether an update changes a field that the standards evaluate. Of an existing pod only images can
+ * change, and ephemeral containers can be added. */
 static bool is_significant(const struct nd_pod *pod, const struct nd_pod *old) {
         const struct nd_pod_spec *a = &pod->spec, *b = &old->spec;
 
@@ -165,8 +167,8 @@ static bool is_significant(const struct nd_pod *pod, const struct nd_pod *old) {
         return false;
 }
 
-/* What a level says against a pod, with the words in front; nullptr: nothing. */
-static const char *violations(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, const char *words,
+/* Returns the violations of a level, with a text in front; nullptr: none. */
+static const char *violations(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, const char *prefix,
                               struct nd_arena *arena) {
         nd_autotext struct nd_text text = ND_TEXT(ND_PODSECURITY_TEXT);
         struct nd_podsecurity_findings findings;
@@ -175,7 +177,7 @@ static const char *violations(const struct nd_podsecurity_rule *rule, const stru
         if (findings.count == 0)
                 return nullptr;
         nd_podsecurity_details(&findings, &text);
-        return nd_arena_format(arena, "%s PodSecurity \"%s\": %s", words, guard_standards_rule(rule, arena),
+        return nd_arena_format(arena, "%s PodSecurity \"%s\": %s", prefix, guard_standards_rule(rule, arena),
                                nd_text_get(&text));
 }
 

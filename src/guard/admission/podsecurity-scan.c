@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-struct violators { /* pods with the same violations */
+/* Pods with the same violations. */
+struct violators {
         char *first;
         size_t count;
 };

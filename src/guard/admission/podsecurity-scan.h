@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* podsecurity-scan.h - which pods of a namespace violate a level that is about to be enforced
+/* podsecurity-scan.h - finds pods of a namespace that violate a level which is about to be enforced
  *
- * Pages of a list go in, warnings come out: one for all pods with the same violations, named by the
- * first of them. */
+ * Input are pages of a list, output are warnings: one for all pods with the same violations, named
+ * after the first of them. */
 #pragma once
 
 #include "base/map.h"
@@ -10,7 +10,7 @@
 #include "guard/core/standards.h"
 
 enum {
-        GUARD_SCAN_PODS = 3000, /* that are looked at */
+        GUARD_SCAN_PODS = 3000, /* maximum */
 };
 
 struct guard_podsecurity_scan {
@@ -21,7 +21,9 @@ struct guard_podsecurity_scan {
 };
 
 void guard_podsecurity_scan_done(struct guard_podsecurity_scan *scan);
-void guard_podsecurity_scan_add(struct guard_podsecurity_scan *scan, yyjson_val *pods); /* an array of pods; nullptr: none */
-void guard_podsecurity_scan_skip(struct guard_podsecurity_scan *scan, size_t count);    /* pods that were not seen */
+/* an array of pods; nullptr: none */
+void guard_podsecurity_scan_add(struct guard_podsecurity_scan *scan, yyjson_val *pods);
+/* pods that were not checked */
+void guard_podsecurity_scan_skip(struct guard_podsecurity_scan *scan, size_t count);
 void guard_podsecurity_scan_report(const struct guard_podsecurity_scan *scan, const char *namespace, struct nd_arena *arena,
                                    struct guard_response *response);

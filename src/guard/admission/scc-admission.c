@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* scc-admission.c - see scc-admission.h
  *
- *      what comes              mutating                         validating
+ *      request                 mutating                         validating
  *      a new pod               filled by the first constraint   must fit a constraint as it is
- *      a mirror pod            nothing                          must fit as it is: the kubelet's group may use `privileged`
- *      other metadata          nothing                          passes, but for our own annotations
- *      another spec, resize    nothing                          must fit as it is
+ *      a mirror pod            -                                must fit as it is: the kubelet's
+ *                                                               group may use `privileged`
+ *      metadata update         -                                passes, except for our annotations
+ *      spec update, resize     -                                must fit as it is
  *      ephemeral containers    they are filled                  must fit as it is
- *      exec, attach            nothing                          the live pod must fit a constraint of the user as it is
+ *      exec, attach            -                                the live pod must fit a constraint
+ *                                                               of the user as it is
  *
- * The mode is the stricter one of the namespace's label, as the watch told it, and of the hook's
- * path: the API server chose that hook by the label that it knows. Exec and attach fill nothing in:
- * what a running pod leaves open is as its image has it, root for instance. The constraint that is
- * recorded on a pod is tried first, and has no other weight: annotations are written by others
- * where nothing is enforced. In a namespace that only warns nothing is filled and nothing refused,
- * and the validating phase says what would be. */
+ * The mode is the stricter one of the namespace's label, as the watch reported it, and of the
+ * hook's path: the API server chose that hook by the label it has. Exec and attach fill nothing in:
+ * the image decides about fields that a running pod leaves open, which may mean root. The
+ * constraint that is recorded on a pod is tried first, and has no other weight: any user can write
+ * the annotation while constraints are not enforced. In a namespace that only warns nothing is
+ * filled in and nothing denied, and the validating phase warns about would-be denials. */
 #include "guard/admission/scc-admission.h"
 
 #include "guard/admission/patch.h"
@@ -30,7 +32,7 @@ static bool is_connect(const struct guard_review *review) {
         return review->operation == GUARD_CONNECT;
 }
 
-/* Reviews that end before policy: not of pods, or of a kind that changes nothing. */
+/* Reviews that pass without a decision: not of pods, or of an operation that changes nothing. */
 static bool is_none_of_ours(const struct guard_admission *a) {
         const struct guard_review *review = a->review;
 
@@ -40,7 +42,7 @@ static bool is_none_of_ours(const struct guard_admission *a) {
                 return a->phase == GUARD_MUTATING ||
                        (!nd_streq(review->subresource, "exec") && !nd_streq(review->subresource, "attach"));
         if (!review->pod)
-                return false; /* is refused */
+                return false; /* denied later */
         return nd_streq(review->subresource, "status") || nd_streq(review->subresource, "binding") ||
                nd_streq(review->subresource, "eviction");
 }
@@ -68,7 +70,7 @@ bool guard_admission_is_open(const struct guard_admission *a) {
         return false;
 }
 
-/* ---- who may use what ---- */
+/* ---- access ---- */
 
 static bool is_listed(const struct nd_scc *scc, const struct guard_subject *subject) {
         if (nd_shape_texts_have(&scc->users, subject->name))
@@ -85,8 +87,8 @@ static bool is_known_to_be_allowed(const struct guard_admission *a, const struct
                (a->rbac_is_fresh && guard_rbac_allows(a->rbac, subject, a->review->namespace, scc->metadata.name));
 }
 
-/* Checks of the last decision that were not requested: with what is known now they may not be
- * needed any more. */
+/* Drops checks of the last decision that were not requested: with the results that arrived since
+ * they may not be needed. */
 static void drop_open_checks(struct guard_admission *a) {
         size_t kept = 0;
 
@@ -101,7 +103,7 @@ static bool may_raise(const struct guard_admission *a) {
         return a->checks.count < GUARD_ACCESS_CHECKS && (a->batch == 0 || a->raised < a->batch);
 }
 
-/* What the API server said; a check that was not requested yet is noted. */
+/* Returns the result of an access review; a check without one is noted as open. */
 static bool is_allowed_by_review(struct guard_admission *a, const struct nd_scc *scc, bool service_account) {
         nd_vector_each (check, &a->checks)
                 if (check->service_account == service_account && nd_streq(check->constraint, scc->metadata.name))
@@ -132,7 +134,8 @@ static bool is_open(void *userdata) {
         return guard_admission_is_open(userdata);
 }
 
-/* The account as which a pod will run. Exec goes by the rights of whoever asks alone. */
+/* Sets the account as which a pod will run. For exec only the rights of the requesting user
+ * count. */
 static void set_service_account(struct guard_admission *a, const struct nd_pod *pod) {
         const char *namespace = a->review->namespace;
         const char **groups;
@@ -148,7 +151,7 @@ static void set_service_account(struct guard_admission *a, const struct nd_pod *
                 .groups = {.items = groups, .count = 2}};
 }
 
-/* ---- the choice ---- */
+/* ---- choosing a constraint ---- */
 
 static const char *required_constraint(const struct nd_pod *pod) {
         const char *ours = nd_shape_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_REQUIRED);
@@ -179,7 +182,7 @@ static struct nd_scc_request request_of(struct guard_admission *a, const struct 
         return request;
 }
 
-/* One constraint instead of all. */
+/* A set with only this constraint. */
 static struct nd_scc_set set_of_one(struct guard_admission *a, const struct nd_scc *scc) {
         return nd_scc_set_make(&scc, 1, &a->decision);
 }
@@ -195,9 +198,9 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
                 scc = guard_store_constraint(a->store, required);
                 if (!scc) {
                         *ret = (struct nd_scc_choice) {};
-                        ret->refusal = nd_arena_format(&a->decision,
-                                                       "there is no security context constraint '%s', which the pod requires",
-                                                       required);
+                        ret->refusal = nd_arena_format(
+                                &a->decision, "the pod requires security context constraint '%s', which does not exist",
+                                required);
                         return;
                 }
                 one = set_of_one(a, scc);
@@ -205,8 +208,8 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
                 nd_scc_choose(&narrowed, pod, &a->decision, ret);
                 return;
         }
-        /* What was recorded is likely to fit, and asking it first is all that the record is good
-         * for. */
+        /* The recorded constraint is likely to fit. Trying it first is the only use of the
+         * record. */
         recorded = nd_kube_or_empty(nd_shape_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_SCC));
         scc = request->update && *recorded ? guard_store_constraint(a->store, recorded) : nullptr;
         if (scc) {
@@ -220,8 +223,8 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
         nd_scc_choose(request, pod, &a->decision, ret);
 }
 
-/* A pod that comes before its namespace has its ranges: would it be taken with any? Then it is
- * worth trying again. */
+/* Whether a pod that was created before its namespace got its ranges would be admitted with ranges:
+ * then a retry can succeed. */
 static bool waits_for_ranges(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod) {
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
         struct nd_scc_request with = *request;
@@ -293,7 +296,8 @@ static void warn(struct guard_admission *a, const struct guard_namespace *namesp
         guard_response_audit(response, "would-refuse", choice.refusal);
 }
 
-/* Annotations that say what we found are ours to write, and what a pod requires is said once. */
+/* Annotations with results are written by the guard only, and the required constraint cannot
+ * change. */
 static const char *changed_annotation(const struct guard_review *review) {
         static const char *const ours[] = {GUARD_ANNOTATION_SCC, GUARD_ANNOTATION_SUBJECT, GUARD_ANNOTATION_REQUIRED,
                                            GUARD_ANNOTATION_REQUIRED_OPENSHIFT};
@@ -346,14 +350,16 @@ static void decide(struct guard_admission *a, struct guard_response *ret) {
         if (is_none_of_ours(a))
                 return;
         if (!namespace) {
-                guard_response_deny(ret, 503, "ServiceUnavailable", "the namespace is not known yet; try again");
+                guard_response_deny(
+                        ret, 503, "ServiceUnavailable",
+                        nd_arena_format(&a->decision, "namespace '%s' is not known yet; try again", a->review->namespace));
                 ret->retry_s = GUARD_RETRY_SECONDS;
                 return;
         }
         if (mode_of(a, namespace) == GUARD_MODE_OFF || (is_connect(a->review) && !pod))
-                return; /* a pod that is not there the API server will miss itself */
+                return; /* the API server itself reports a missing pod */
         if (!pod) {
-                guard_response_deny(ret, 400, "BadRequest", "the object is no pod");
+                guard_response_deny(ret, 400, "BadRequest", "the object is not a Pod");
                 return;
         }
         set_service_account(a, pod);

@@ -10,14 +10,14 @@ static struct nd_pod *decode(struct nd_arena *arena, const char *json) {
         return pod;
 }
 
-static void nothing_changed_is_no_patch([[maybe_unused]] void **state) {
+static void an_unchanged_pod_gives_no_patch([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct nd_pod *pod = decode(&arena, "{\"spec\": {\"containers\": [{\"name\": \"c\"}]}}");
 
         assert_null(guard_patch_make(pod, nd_pod_copy(pod, &arena), nullptr, 0, &arena));
 }
 
-static void an_object_that_is_not_there_comes_whole([[maybe_unused]] void **state) {
+static void a_missing_object_is_added_as_a_whole([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct nd_pod *before = decode(&arena, "{\"spec\": {\"containers\": [{\"name\": \"c\"}]}}"),
                       *after = nd_pod_copy(before, &arena);
@@ -33,7 +33,7 @@ static void an_object_that_is_not_there_comes_whole([[maybe_unused]] void **stat
                 "{\"op\": \"add\", \"path\": \"/spec/containers/0/securityContext\", \"value\": {\"runAsUser\": 1000, \"runAsNonRoot\": true}}]");
 }
 
-static void an_object_that_is_there_is_never_replaced([[maybe_unused]] void **state) {
+static void an_existing_object_is_never_replaced([[maybe_unused]] void **state) {
         static const struct nd_shape_pair annotation[] = {{.key = "a.b/c~d", .value = "v"}};
         nd_autoarena struct nd_arena arena = {};
         struct nd_pod *before = decode(
@@ -55,7 +55,7 @@ static void an_object_that_is_there_is_never_replaced([[maybe_unused]] void **st
                 "{\"op\": \"add\", \"path\": \"/metadata/annotations/a.b~1c~0d\", \"value\": \"v\"}]");
 }
 
-static void the_first_annotation_brings_the_object([[maybe_unused]] void **state) {
+static void the_first_annotation_adds_the_object([[maybe_unused]] void **state) {
         static const struct nd_shape_pair annotations[] = {{.key = "k/1", .value = "v"}, {.key = "k/2", .value = "w"}};
         nd_autoarena struct nd_arena arena = {};
         struct nd_pod *pod = decode(&arena, "{\"spec\": {}}");
@@ -67,10 +67,10 @@ static void the_first_annotation_brings_the_object([[maybe_unused]] void **state
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(nothing_changed_is_no_patch),
-                cmocka_unit_test(an_object_that_is_not_there_comes_whole),
-                cmocka_unit_test(an_object_that_is_there_is_never_replaced),
-                cmocka_unit_test(the_first_annotation_brings_the_object),
+                cmocka_unit_test(an_unchanged_pod_gives_no_patch),
+                cmocka_unit_test(a_missing_object_is_added_as_a_whole),
+                cmocka_unit_test(an_existing_object_is_never_replaced),
+                cmocka_unit_test(the_first_annotation_adds_the_object),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

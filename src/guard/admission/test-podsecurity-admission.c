@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pod security as a flow. Texts against the plugin itself: tests/component/guard/test_pod_security.py. */
+/* The flow of pod security. tests/component/guard/test_pod_security.py compares the texts with the
+ * plugin's. */
 #include "guard/admission/podsecurity-admission.h"
 
 #include <unit/expect.h>
@@ -33,7 +34,7 @@ static void read_review(const struct asking *asking, struct nd_arena *arena, str
         expect_ok(guard_review_decode(text, strlen(text), arena, ret));
 }
 
-/* "allowed" or the refusal; then warnings and audit annotations. */
+/* Returns "allowed" or the denial, then warnings and audit annotations. */
 static char *judged(struct guard_world *world, struct asking asking) {
         nd_autofree char *namespace = nd_format("{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\",\"labels\":{%s}}}",
                                                 nd_kube_or_empty(asking.labels));
@@ -59,7 +60,7 @@ static void expect_judged(struct guard_world *world, struct asking asking, const
         assert_string_equal(found, text);
 }
 
-static void a_level_is_enforced_noted_and_warned_about([[maybe_unused]] void **state) {
+static void a_level_is_enforced_audited_and_warned_about([[maybe_unused]] void **state) {
         nd_cleanup(guard_world_done) struct guard_world world = {};
 
         guard_world_make(&world);
@@ -77,7 +78,7 @@ static void a_level_is_enforced_noted_and_warned_about([[maybe_unused]] void **s
         expect_judged(&world, (struct asking) {.object = BAD}, "allowed [enforce-policy=privileged:latest]");
 }
 
-static void labels_that_cannot_be_read_enforce_the_strictest([[maybe_unused]] void **state) {
+static void invalid_labels_enforce_the_strictest_level([[maybe_unused]] void **state) {
         nd_cleanup(guard_world_done) struct guard_world world = {};
         nd_autofree char *found = nullptr;
 
@@ -89,7 +90,7 @@ static void labels_that_cannot_be_read_enforce_the_strictest([[maybe_unused]] vo
                 "[error=Failed to parse policy: metadata.labels[pod-security.nodens.io/enforce]: Invalid value: \"mild\"");
 }
 
-static void what_makes_pods_is_never_refused([[maybe_unused]] void **state) {
+static void workload_controllers_are_never_denied([[maybe_unused]] void **state) {
         nd_cleanup(guard_world_done) struct guard_world world = {};
 
         guard_world_make(&world);
@@ -108,7 +109,7 @@ static void what_makes_pods_is_never_refused([[maybe_unused]] void **state) {
                       "allowed");
 }
 
-static void exempt_ones_are_asked_nothing([[maybe_unused]] void **state) {
+static void exempt_requests_are_not_evaluated([[maybe_unused]] void **state) {
         nd_cleanup(guard_world_done) struct guard_world world = {};
 
         guard_world_make(&world);
@@ -155,7 +156,7 @@ static void only_images_and_new_ephemeral_containers_matter_in_updates([[maybe_u
         }
 }
 
-static void a_namespace_with_new_mistakes_is_refused([[maybe_unused]] void **state) {
+static void a_namespace_with_new_invalid_labels_is_denied([[maybe_unused]] void **state) {
 #define NAMED(labels) "{\"metadata\":{\"labels\":{" labels "}}}"
         nd_cleanup(guard_world_done) struct guard_world world = {};
         const char *wrong = NAMED(LABEL("enforce", "mild"));
@@ -179,7 +180,7 @@ static enum guard_podsecurity_need wanted(struct guard_world *world, const char 
         return guard_podsecurity_needs(&world->standards, &world->store, &review, &arena, &rule);
 }
 
-static void pods_are_counted_when_more_is_asked_of_them([[maybe_unused]] void **state) {
+static void pods_are_scanned_when_a_level_gets_stricter([[maybe_unused]] void **state) {
         nd_cleanup(guard_world_done) struct guard_world world = {};
         const char *none = NAMED(""), *baseline = NAMED(LABEL("enforce", "baseline")),
                    *restricted = NAMED(LABEL("enforce", "restricted"));
@@ -221,13 +222,13 @@ static void a_scan_names_pods_that_would_be_denied([[maybe_unused]] void **state
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_level_is_enforced_noted_and_warned_about),
-                cmocka_unit_test(labels_that_cannot_be_read_enforce_the_strictest),
-                cmocka_unit_test(what_makes_pods_is_never_refused),
-                cmocka_unit_test(exempt_ones_are_asked_nothing),
+                cmocka_unit_test(a_level_is_enforced_audited_and_warned_about),
+                cmocka_unit_test(invalid_labels_enforce_the_strictest_level),
+                cmocka_unit_test(workload_controllers_are_never_denied),
+                cmocka_unit_test(exempt_requests_are_not_evaluated),
                 cmocka_unit_test(only_images_and_new_ephemeral_containers_matter_in_updates),
-                cmocka_unit_test(a_namespace_with_new_mistakes_is_refused),
-                cmocka_unit_test(pods_are_counted_when_more_is_asked_of_them),
+                cmocka_unit_test(a_namespace_with_new_invalid_labels_is_denied),
+                cmocka_unit_test(pods_are_scanned_when_a_level_gets_stricter),
                 cmocka_unit_test(a_scan_names_pods_that_would_be_denied),
         };
 

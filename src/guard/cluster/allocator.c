@@ -3,14 +3,15 @@
  *
  * Theory of operation
  *   Leadership is a Lease that is renewed every @tick_interval_us. Another guard takes it when it
- *   has not changed for @LEASE_SECONDS by that guard's own clock. Leadership saves work; it is not
- *   what keeps a block from being given twice. That does the record, a ConfigMap with one bit per
- *   block: it is written with the version that was read, before any namespace is annotated, so of
- *   two guards that both think they lead one fails and reads it again. The namespace is then
- *   patched with the version that was seen, so an annotation by somebody else is not overwritten.
- *      @IDLE -> @READING the record -> @WRITING it with blocks for the namespaces that have none -> @ANNOTATING the namespaces -> @IDLE
+ *   has not changed for @LEASE_SECONDS by that guard's own clock. Leadership only saves work. What
+ *   prevents a block from being given twice is the record, a ConfigMap with one bit per block: it
+ *   is written with the version that was read, before any namespace is annotated, so of two guards
+ *   that both believe they lead one fails and reads it again. The namespace is then patched with
+ *   the version that was seen, so an annotation by another writer is not overwritten.
+ *      @IDLE -> @READING the record -> @WRITING it with blocks for the namespaces that have none
+ *            -> @ANNOTATING the namespaces -> @IDLE
  *   A guard that dies between writing and annotating leaves bits without a namespace. So do
- *   namespaces that are deleted. A sweep while leading frees a bit that no namespace had in two
+ *   namespaces that are deleted. While leading, a sweep frees a bit that no namespace had in two
  *   sweeps in a row: later than any request of a former leader can arrive.
  * Invariant  a namespace is annotated with a block only when its bit is in the record. */
 #include "guard/cluster/allocator.h"
@@ -26,8 +27,10 @@
 
 enum {
         LEASE_SECONDS = 15,
-        BATCH = 200,  /* namespaces per write of the record */
-        AT_ONCE = 20, /* patches of namespaces in flight: more only wait in a busy API server, all of them too long */
+        BATCH = 200, /* namespaces per write of the record */
+        /* concurrent patches of namespaces; more would only queue in a busy API server until all of
+         * them time out */
+        AT_ONCE = 20,
         PATH_BYTES = 1024,
         BODY_BYTES = 64 << 10,
         OBJECT_BYTES = 4 << 20,
@@ -39,7 +42,8 @@ static constexpr uint64_t sweep_interval_us = 60 * ND_SECOND_US;
 #define LEASE "nodens-guard-ranges"
 #define RECORD "nodens-guard-ranges"
 
-struct pending_patch { /* of one namespace's annotations */
+/* A patch in flight of one namespace's annotations. */
+struct pending_patch {
         struct guard_allocator *allocator;
         char *name;
         uint32_t block;
@@ -49,18 +53,19 @@ struct guard_allocator {
         struct guard_allocator_settings settings;
         sd_event_source *timer, *wake_timer;
         /* the lease */
-        char *seen;        /* what of it changes: holder and time */
-        uint64_t seen_us;  /* since when it is so */
-        uint64_t until_us; /* we lead; 0: we do not */
+        char *seen;        /* its changing parts: holder and time */
+        uint64_t seen_us;  /* when it was seen to change last */
+        uint64_t until_us; /* end of our leadership; 0: another guard leads */
         bool asking;
         /* the record */
         enum { IDLE, READING, WRITING, ANNOTATING } step;
-        struct guard_ranges ranges, unused; /* unused: at the last sweep */
-        char *version;                      /* of the record; nullptr: to be read */
-        bool dirty;                         /* what is in memory is not what was written */
-        struct nd_map assigned;             /* namespace -> block + 1, from the choice until the store shows it */
+        struct guard_ranges ranges, unused; /* unused: bits without a namespace at the last sweep */
+        char *version;                      /* of the record; nullptr: must be read */
+        bool dirty;                         /* memory differs from the written record */
+        /* namespace -> block + 1, from the assignment until the store shows it */
+        struct nd_map assigned;
         unsigned annotating;
-        size_t annotated; /* how far in the map this round of annotating has come */
+        size_t annotated; /* position in the map of this round of annotating */
         uint64_t swept_us;
 };
 
@@ -110,12 +115,13 @@ static void on_lease_written(const struct nd_api_answer *answer, void *userdata)
 
         a->asking = false;
         if (answer->error)
-                return; /* another was faster, or the next tick will do */
+                return; /* another guard was faster, or the next tick retries */
         a->until_us = nd_clock_us() + (LEASE_SECONDS - 5) * ND_SECOND_US;
         if (!led) {
-                log_event(a, "leads in giving ranges to namespaces", nullptr);
-                free(nd_take_ptr(a->version)); /* somebody else may have written since, */
-                nd_map_done(&a->assigned);     /* and have given what was chosen when we led before and was not written */
+                log_event(a, "became the leader that allocates ID ranges to namespaces", nullptr);
+                free(nd_take_ptr(a->version)); /* another leader may have written it since, */
+                /* and given away blocks that we chose before and did not write */
+                nd_map_done(&a->assigned);
                 a->swept_us = nd_clock_us();
                 a->unused = (struct guard_ranges) {};
         }
@@ -189,7 +195,7 @@ static int on_tick(sd_event_source *source, [[maybe_unused]] uint64_t now, void 
         (void) sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
         if (a->until_us > 0 && !guard_allocator_leads(a)) {
                 a->until_us = 0;
-                log_event(a, "leads no more in giving ranges", nullptr);
+                log_event(a, "lost the leadership for allocating ID ranges", nullptr);
         }
         if (!a->asking) {
                 a->asking = true;
@@ -202,7 +208,7 @@ static int on_tick(sd_event_source *source, [[maybe_unused]] uint64_t now, void 
 
 /* ---- the record ---- */
 
-/* Whatever the record says: what a namespace has is taken. */
+/* Blocks that namespaces have are taken, even if the record does not contain them. */
 static void take_annotated(struct guard_allocator *a) {
         const struct nd_map_slot *slot;
 
@@ -244,8 +250,8 @@ static void on_record(const struct nd_api_answer *answer, void *userdata) {
                 error = read_record(a, answer);
         }
         if (error || (answer->error && answer->status != 404)) {
-                log_event(a, "cannot read the record of ranges", error ? error : answer->error);
-                return; /* the next tick tries again */
+                log_event(a, "cannot read the record of ID ranges", error ? error : answer->error);
+                return; /* the next tick retries */
         }
         a->dirty = false;
         take_annotated(a);
@@ -261,8 +267,8 @@ static void read_record_again(struct guard_allocator *a) {
 
 /* ---- annotating ---- */
 
-/* The watch will report the same soon; until then reviews need not wait, and nothing is patched
- * twice. */
+/* The watch will report the same soon. Until then reviews need not wait, and no namespace is
+ * patched twice. */
 static void store_annotations(struct guard_allocator *a, const struct pending_patch *patch) {
         struct guard_namespace *known = nd_map_get(&a->settings.store->namespaces.map, patch->name);
         char text[GUARD_RANGE_TEXT];
@@ -286,10 +292,10 @@ static void on_annotated(const struct nd_api_answer *answer, void *userdata) {
 
         if (!answer->error) {
                 store_annotations(a, patch);
-        } else if (answer->status == 404) { /* it was deleted: the block comes back by a sweep */
+        } else if (answer->status == 404) { /* it was deleted; a sweep frees the block */
                 (void) nd_map_remove(&a->assigned, patch->name);
         } else if (answer->status != 409) {
-                log_event(a, "cannot tell a namespace its range", answer->error);
+                log_event(a, "cannot annotate a namespace with its ID range", answer->error);
         }
         free(patch->name);
         free(patch);
@@ -327,8 +333,8 @@ static void annotate_one(struct guard_allocator *a, const char *name, const stru
         send(a, "PATCH", nd_text_get(&path), nd_text_get(&body), "application/merge-patch+json", on_annotated, patch);
 }
 
-/* A namespace that is passed over, because the map changed or because we lead no more, is annotated
- * in a later round. */
+/* A namespace that is skipped, because the map changed or leadership was lost, is annotated in a
+ * later round. */
 static void annotate_more(struct guard_allocator *a) {
         const struct nd_map_slot *slot;
 
@@ -358,11 +364,12 @@ static void on_written(const struct nd_api_answer *answer, void *userdata) {
         a->step = IDLE;
         if (!answer->error)
                 error = nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc);
-        if (answer->error || error) { /* it may have been written or not: it is read again before any namespace is annotated */
+        /* whether it was written is unknown: read it again before any namespace is annotated */
+        if (answer->error || error) {
                 free(nd_take_ptr(a->version));
                 nd_map_done(&a->assigned);
                 if (answer->status != 409)
-                        log_event(a, "cannot write the record of ranges", answer->error ? answer->error : error);
+                        log_event(a, "cannot write the record of ID ranges", answer->error ? answer->error : error);
                 return;
         }
         nd_strset(&a->version, nd_api_version(yyjson_doc_get_root(doc)));
@@ -386,9 +393,9 @@ static void write_record(struct guard_allocator *a) {
         send(a, there ? "PUT" : "POST", path, nd_text_get(&body), nullptr, on_written, a);
 }
 
-/* ---- what is to be done ---- */
+/* ---- deciding on the next step ---- */
 
-/* Forgets assignments that the store shows, or whose namespace is gone. */
+/* Drops assignments that the store shows, or whose namespace is gone. */
 static void drop_annotated(struct guard_allocator *a) {
         nd_vector(char *) old = {};
         const struct nd_map_slot *slot;
@@ -406,7 +413,8 @@ static void drop_annotated(struct guard_allocator *a) {
         nd_vector_done(&old);
 }
 
-/* Chooses blocks for namespaces that have none; whether there are any to be annotated. */
+/* Chooses blocks for namespaces that have none. Returns whether there are namespaces to
+ * annotate. */
 static bool assign(struct guard_allocator *a) {
         const struct nd_map_slot *slot;
 
@@ -418,7 +426,7 @@ static bool assign(struct guard_allocator *a) {
                         continue;
                 block = guard_ranges_next(&a->ranges);
                 if (block == GUARD_RANGE_NONE) {
-                        log_event(a, "all ranges of user IDs are taken", nullptr);
+                        log_event(a, "cannot allocate an ID range to a namespace: all ranges are taken", nullptr);
                         break;
                 }
                 (void) nd_map_put(&a->assigned, slot->key, (void *) (uintptr_t) (block + 1));
@@ -427,7 +435,7 @@ static bool assign(struct guard_allocator *a) {
         return a->assigned.count > 0;
 }
 
-/* Frees what no namespace had in two sweeps. */
+/* Frees blocks that no namespace had in two sweeps. */
 static void sweep(struct guard_allocator *a) {
         struct guard_ranges used = {}, unused = {};
         const struct nd_map_slot *slot;
@@ -478,7 +486,7 @@ static int on_wake([[maybe_unused]] sd_event_source *source, [[maybe_unused]] ui
         return 0;
 }
 
-/* A little later, so that many which come together are served together. */
+/* With a short delay, so that namespaces which arrive together share one round. */
 void guard_allocator_wake(struct guard_allocator *a) {
         int enabled = SD_EVENT_OFF;
 
@@ -495,7 +503,7 @@ struct guard_allocator *guard_allocator_new(const struct guard_allocator_setting
         a->settings = *settings;
         if (sd_event_add_time_relative(loop, &a->timer, CLOCK_MONOTONIC, 0, 0, on_tick, a) < 0 ||
             sd_event_add_time_relative(loop, &a->wake_timer, CLOCK_MONOTONIC, 0, ND_MS_US, on_wake, a) < 0)
-                abort(); /* no memory, as everywhere */
+                abort(); /* out of memory, as everywhere */
         return a;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allocator.h - gives namespaces their ranges of user IDs; one of all guards does, by a Lease */
+/* allocator.h - allocates ranges of user IDs to namespaces; a Lease elects the one guard that
+ * does */
 #pragma once
 
 #include "guard/core/store.h"
@@ -10,15 +11,18 @@ struct guard_allocator;
 struct guard_allocator_settings {
         struct nd_api *api;
         struct guard_store *store;
-        const char *namespace;                                                       /* of the Lease and of the record */
-        const char *identity;                                                        /* of this guard, unlike any other's */
-        void (*log)(const char *what, const struct nd_error *error, void *userdata); /* error may be nullptr */
+        /* of the Lease and of the record */
+        const char *namespace;
+        /* unique among all guards */
+        const char *identity;
+        /* error may be nullptr */
+        void (*log)(const char *what, const struct nd_error *error, void *userdata);
         void *userdata;
 };
 
-/* Begins at once; the store's namespaces must have been listed. */
+/* Starts at once; the store's namespaces must have been listed. */
 struct guard_allocator *guard_allocator_new(const struct guard_allocator_settings *settings);
 void guard_allocator_free(struct guard_allocator *allocator);
 
-void guard_allocator_wake(struct guard_allocator *allocator); /* a namespace has come */
+void guard_allocator_wake(struct guard_allocator *allocator); /* a namespace was added */
 bool guard_allocator_leads(const struct guard_allocator *allocator);

@@ -24,7 +24,7 @@ static void on_answer(const struct nd_api_answer *answer, void *userdata) {
 
         if (!answer->error)
                 error = nd_json_parse(answer->body, answer->length, OBJECT_BYTES, &doc);
-        /* the watch may have been faster, and then its version is newer */
+        /* the watch may have been faster; then its version is newer */
         if (!answer->error && !error && !guard_store_namespace(fetch->store, fetch->name))
                 guard_store_put_namespace(fetch->store, yyjson_doc_get_root(doc));
         fetch->done(answer->error ? answer->error : error, fetch->userdata);

@@ -85,10 +85,10 @@ struct nd_error *guard_ranges_decode(const char *text, size_t length, struct gua
 
         *ret = (struct guard_ranges) {};
         if (length > GUARD_RANGE_BLOCKS)
-                return nd_error_new(ND_INVALID, 0, "the record of ranges is too long");
+                return nd_error_new(ND_INVALID, 0, "the record of ID ranges is too long");
         nd_try(nd_base64_decode(text, length, &bytes, &count));
         if (count > (GUARD_RANGE_BLOCKS + 7) / 8)
-                return nd_error_new(ND_INVALID, 0, "the record of ranges is too long");
+                return nd_error_new(ND_INVALID, 0, "the record of ID ranges is too long");
         for (size_t i = 0; i < count * 8; i++)
                 if ((uint8_t) bytes[i / 8] & 1 << i % 8)
                         guard_ranges_take(ret, (uint32_t) i);

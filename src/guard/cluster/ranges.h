@@ -18,25 +18,26 @@ enum {
         GUARD_RANGE_TEXT = 64,
 };
 
-/* Which blocks are taken. */
+/* The set of taken blocks. */
 struct guard_ranges {
         uint64_t bits[(GUARD_RANGE_BLOCKS + 63) / 64];
         uint32_t taken;
-        uint32_t hint; /* none is free below */
+        uint32_t hint; /* no block below is free */
 };
 
 bool guard_ranges_has(const struct guard_ranges *ranges, uint32_t block);
 void guard_ranges_take(struct guard_ranges *ranges, uint32_t block);
 void guard_ranges_release(struct guard_ranges *ranges, uint32_t block);
-uint32_t guard_ranges_next(struct guard_ranges *ranges); /* takes the first free one; GUARD_RANGE_NONE when all are taken */
+/* takes the first free block; GUARD_RANGE_NONE when all are taken */
+uint32_t guard_ranges_next(struct guard_ranges *ranges);
 
-/* The block that an annotation "FIRST/COUNT" stands for; GUARD_RANGE_NONE where it is none of ours:
- * then somebody else chose it. */
+/* Returns the block of an annotation "FIRST/COUNT"; GUARD_RANGE_NONE if it is not one of our
+ * blocks, but a range chosen otherwise. */
 uint32_t guard_ranges_block(const char *uid_range);
 
 void guard_ranges_uids(uint32_t block, char text[static GUARD_RANGE_TEXT]);
 void guard_ranges_mcs(uint32_t block, char text[static GUARD_RANGE_TEXT]);
 
-/* As it is kept in the cluster: base64 of the bits, without the free end. */
+/* The form in the cluster: base64 of the bits, without the free end. */
 [[nodiscard]] char *guard_ranges_encode(const struct guard_ranges *ranges);
 [[nodiscard]] struct nd_error *guard_ranges_decode(const char *text, size_t length, struct guard_ranges *ret);

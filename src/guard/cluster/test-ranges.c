@@ -3,7 +3,7 @@
 
 #include <unit/expect.h>
 
-static void the_texts_are_openshifts([[maybe_unused]] void **state) {
+static void annotations_are_equal_to_openshifts([[maybe_unused]] void **state) {
         static const struct {
                 uint32_t block;
                 const char *uids, *mcs;
@@ -23,7 +23,7 @@ static void the_texts_are_openshifts([[maybe_unused]] void **state) {
         }
 }
 
-static void what_is_none_of_ours_is_no_block([[maybe_unused]] void **state) {
+static void foreign_ranges_are_not_blocks([[maybe_unused]] void **state) {
         static const char *const foreign[] = {
                 "", "x", "1000/10000", "1000000001/10000", "1000000000/5000", "2000000000/10000", "999990000/10000"};
 
@@ -43,7 +43,7 @@ static void the_first_free_block_is_taken([[maybe_unused]] void **state) {
         assert_int_equal(ranges.taken, 4);
 }
 
-static void all_are_given_once_and_then_none([[maybe_unused]] void **state) {
+static void every_block_is_allocated_once([[maybe_unused]] void **state) {
         struct guard_ranges ranges = {};
 
         for (uint32_t i = 0; i < GUARD_RANGE_BLOCKS; i++)
@@ -53,7 +53,7 @@ static void all_are_given_once_and_then_none([[maybe_unused]] void **state) {
         assert_int_equal(guard_ranges_next(&ranges), 777);
 }
 
-static void a_record_comes_back([[maybe_unused]] void **state) {
+static void a_record_is_decoded_as_it_was_encoded([[maybe_unused]] void **state) {
         struct guard_ranges ranges = {}, back;
         nd_autofree char *empty = guard_ranges_encode(&ranges), *text = nullptr;
 
@@ -70,9 +70,9 @@ static void a_record_comes_back([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_texts_are_openshifts),      cmocka_unit_test(what_is_none_of_ours_is_no_block),
-                cmocka_unit_test(the_first_free_block_is_taken), cmocka_unit_test(all_are_given_once_and_then_none),
-                cmocka_unit_test(a_record_comes_back),
+                cmocka_unit_test(annotations_are_equal_to_openshifts),   cmocka_unit_test(foreign_ranges_are_not_blocks),
+                cmocka_unit_test(the_first_free_block_is_taken),         cmocka_unit_test(every_block_is_allocated_once),
+                cmocka_unit_test(a_record_is_decoded_as_it_was_encoded),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

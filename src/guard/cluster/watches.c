@@ -4,10 +4,10 @@
  * Theory of operation
  *   Roles are listed before bindings, as only bindings to roles that grant something are kept (see
  *   rbac.h). When a role begins to grant something later, bindings are listed again, at most every
- *   @relist_interval_us; until then the index may allow, and its denials do not count. Until every
- *   list was read once guard_watches_are_ready() is false. It is false again while namespaces and
- *   constraints are not known to be current (api-watch.h): a label that enforces may have been set
- *   meanwhile. */
+ *   @relist_interval_us; until then the index may allow, and its denials do not count.
+ *   guard_watches_are_ready() is false until every list was read once, and again while namespaces
+ *   and constraints are not known to be current (api-watch.h): a label that enforces may have been
+ *   set meanwhile. */
 #include "guard/cluster/watches.h"
 
 #include "base/clock.h"
@@ -15,11 +15,13 @@
 #include "net/api-objects.h"
 
 enum {
-        NODES_PER_PAGE = 25,    /* a node's status is long */
-        OBJECTS_PER_PAGE = 100, /* pages are what takes memory while lists are read, of all kinds at once */
+        NODES_PER_PAGE = 25, /* a node's status is long */
+        /* pages take most of the memory while the lists of all kinds are read */
+        OBJECTS_PER_PAGE = 100,
 };
 
-static constexpr uint64_t relist_delay_us = 1 * ND_SECOND_US; /* so that one list serves many new grants */
+/* so that one list serves many new grants */
+static constexpr uint64_t relist_delay_us = 1 * ND_SECOND_US;
 static constexpr uint64_t relist_interval_us = 10 * ND_SECOND_US;
 
 static void schedule_relist(struct guard_watches *w);
@@ -113,12 +115,12 @@ static void on_removed(yyjson_val *object, void *userdata) {
                 guard_table_remove(table_of(watch), nd_api_name(object));
 }
 
-/* Logged once until something arrives again: the watch retries for as long as it takes. */
+/* Logged once until an event arrives again: the watch retries without limit. */
 static void on_trouble(const struct nd_error *error, void *userdata) {
         struct guard_watch *watch = userdata;
 
         if (!watch->warned)
-                nd_log(ND_LOG_WARNING, "watch is interrupted", nd_field("path", watch->path),
+                nd_log(ND_LOG_WARNING, "watch was interrupted, retrying", nd_field("path", watch->path),
                        nd_field("error", nd_error_text(error)));
         watch->warned = true;
 }
@@ -162,8 +164,8 @@ static void start_watch(struct guard_watches *w, enum guard_kind kind) {
                                                  .userdata = watch});
 }
 
-/* Bindings follow when roles are known: most of them are to roles that are of no interest here, and
- * are not kept. */
+/* Bindings are listed after roles: most of them are to roles that grant nothing about constraints,
+ * and are not kept. */
 static void start_watches(struct guard_watches *w, bool bindings) {
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++)
                 if (is_of_bindings(kind) == bindings && !w->kinds[kind].watch)
@@ -191,7 +193,7 @@ static int on_relist([[maybe_unused]] sd_event_source *source, [[maybe_unused]] 
         return 0;
 }
 
-/* Bindings to roles that have begun to grant something were left out. */
+/* Bindings to roles that have begun to grant something were not kept. */
 static void schedule_relist(struct guard_watches *w) {
         uint64_t since = nd_clock_us() - w->relisted_us, wait;
         int enabled = SD_EVENT_OFF;
@@ -256,7 +258,7 @@ struct nd_error *guard_watches_start(struct guard_watches *w, const struct guard
         if (r >= 0)
                 r = sd_event_source_set_enabled(w->relist_timer, SD_EVENT_OFF);
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "event loop");
+                return nd_error_new(ND_INTERNAL, -r, "start the timer for listing bindings");
         start_watches(w, false);
         return nullptr;
 }

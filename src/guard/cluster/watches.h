@@ -9,16 +9,17 @@
 #include "guard/core/store.h"
 #include "net/api-watch.h"
 
-enum guard_kind { /* what is watched */
-                  GUARD_KIND_CONSTRAINT,
-                  GUARD_KIND_NAMESPACE,
-                  GUARD_KIND_NODE,
-                  GUARD_KIND_RUNTIME_CLASS,
-                  GUARD_KIND_ROLE,
-                  GUARD_KIND_CLUSTER_ROLE,
-                  GUARD_KIND_BINDING,
-                  GUARD_KIND_CLUSTER_BINDING,
-                  GUARD_KINDS,
+/* Watched kinds. */
+enum guard_kind {
+        GUARD_KIND_CONSTRAINT,
+        GUARD_KIND_NAMESPACE,
+        GUARD_KIND_NODE,
+        GUARD_KIND_RUNTIME_CLASS,
+        GUARD_KIND_ROLE,
+        GUARD_KIND_CLUSTER_ROLE,
+        GUARD_KIND_BINDING,
+        GUARD_KIND_CLUSTER_BINDING,
+        GUARD_KINDS,
 };
 
 struct guard_watches_settings {
@@ -27,8 +28,8 @@ struct guard_watches_settings {
         struct guard_store *store;
         struct guard_rbac *rbac;
         const char *group;             /* API group of the constraints */
-        uint64_t stale_us;             /* after which namespaces and constraints are not current any more */
-        void (*ready)(void *userdata); /* called once, when all lists were read */
+        uint64_t stale_us;             /* age at which namespaces and constraints are stale */
+        void (*ready)(void *userdata); /* called once, after all lists were read */
         void *userdata;
 };
 
@@ -42,7 +43,8 @@ struct guard_watch {
 
 struct guard_watches {
         struct guard_watches_settings settings;
-        struct guard_allocator *allocator; /* the caller's, told of new namespaces; nullptr: there is none yet */
+        /* owned by the caller, woken by new namespaces; nullptr: not started yet */
+        struct guard_allocator *allocator;
         struct guard_watch kinds[GUARD_KINDS];
         sd_event_source *relist_timer; /* of bindings, when a role has begun to grant something */
         /* rbac.role_generation when the list of bindings that is being read began, and when the
@@ -52,12 +54,15 @@ struct guard_watches {
         bool ready; /* settings.ready() was called */
 };
 
-/* The object must stay where it is. */
+/* The object must not move. */
 [[nodiscard]] struct nd_error *guard_watches_start(struct guard_watches *watches,
                                                    const struct guard_watches_settings *settings);
 void guard_watches_done(struct guard_watches *watches);
 
-bool guard_watches_are_ready(const struct guard_watches *watches);   /* all lists were read, and what decides is current */
-bool guard_watches_are_current(const struct guard_watches *watches); /* namespaces and constraints are */
+/* all lists were read, and namespaces and constraints are current */
+bool guard_watches_are_ready(const struct guard_watches *watches);
+/* namespaces and constraints are up to date */
+bool guard_watches_are_current(const struct guard_watches *watches);
 bool guard_watches_have_fresh_rbac(const struct guard_watches *watches);
-bool guard_watches_have_whole_rbac(const struct guard_watches *watches); /* no binding to a role that grants is missing */
+/* no binding to a role that grants something is missing */
+bool guard_watches_have_whole_rbac(const struct guard_watches *watches);

@@ -13,14 +13,14 @@ enum {
         NAMES = 256,
 };
 
-/* The unit's authority of clients, where it has one. */
+/* Returns the path of the CA of clients among the unit's credentials, if there is one. */
 static char *offered_authority(const char *credentials) {
         nd_autofree char *path = credentials && *credentials == '/' ? nd_format("%s/client-ca.crt", credentials) : nullptr;
 
         return path && access(path, F_OK) == 0 ? nd_take_ptr(path) : nullptr;
 }
 
-/* A unit hands its files over as credentials, so that the guard needs no right to read them. */
+/* A unit passes its files as credentials, so that the guard needs no permission to read them. */
 void guard_config_init(struct guard_config *ret) {
         const char *credentials = getenv("CREDENTIALS_DIRECTORY");
         const char *directory = credentials && *credentials == '/' ? credentials : "/etc/nodens/guard";
@@ -88,7 +88,7 @@ static struct nd_error *take_text(const struct key *key, yyjson_val *value, char
         const char *text = yyjson_get_str(value);
 
         if (!text || !*text || memchr(text, '\0', yyjson_get_len(value)))
-                return nd_error_new(ND_INVALID, 0, "%s must be a text", key->name);
+                return nd_error_new(ND_INVALID, 0, "%s must be a string", key->name);
         if (key->kind == KEY_AUTHORITY && nd_streq(text, GUARD_NO_AUTHORITY)) {
                 nd_strset(field, text);
                 return nullptr;
@@ -144,7 +144,7 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
                 *(uint32_t *) field = (uint32_t) yyjson_get_uint(value);
                 return nullptr;
         }
-        return nd_error_new(ND_INVALID, 0, "no key '%s'; the man page nodens-guard(8) lists them", name);
+        return nd_error_new(ND_INVALID, 0, "unknown key '%s'; see nodens-guard(8) for the list of keys", name);
 }
 
 bool guard_config_authenticates(const struct guard_config *config) {
@@ -154,7 +154,7 @@ bool guard_config_authenticates(const struct guard_config *config) {
 struct nd_error *guard_config_parse(const char *text, size_t length, struct guard_config *config) {
         nd_try(nd_yaml_members(text, length, CONFIG_CEILING, take_key, config));
         if (guard_config_authenticates(config) && config->client_names.count == 0)
-                return nd_error_new(ND_INVALID, 0, "clientNames is empty: no client could ask for a review");
+                return nd_error_new(ND_INVALID, 0, "clientNames is empty: no client could request a review");
         return nullptr;
 }
 

@@ -30,7 +30,7 @@ void guard_metrics_value(struct nd_text *text, const char *name, const char *typ
 static void print_times(const struct guard_metrics *metrics, struct nd_text *text) {
         uint64_t sum = 0;
 
-        head(text, "nodens_guard_review_duration_seconds", "histogram", "From a whole request to its answer.");
+        head(text, "nodens_guard_review_duration_seconds", "histogram", "Time from a complete request to its response.");
         for (size_t i = 0; i < GUARD_BUCKETS; i++) {
                 sum += metrics->buckets[i];
                 nd_text_addf(text, "nodens_guard_review_duration_seconds_bucket{le=\"%g\"} %" PRIu64 "\n",
@@ -51,12 +51,12 @@ void guard_metrics_print(const struct guard_metrics *metrics, struct nd_text *te
         static_assert(nd_count_of(flows) == GUARD_FLOWS);
         static const char *const ends[] = {"refused", "allowed"};
 
-        head(text, "nodens_guard_reviews_total", "counter", "Reviews that were answered.");
+        head(text, "nodens_guard_reviews_total", "counter", "Reviews by flow and result.");
         for (size_t flow = 0; flow < GUARD_FLOWS; flow++)
                 for (size_t end = 0; end < nd_count_of(ends); end++)
                         nd_text_addf(text, "nodens_guard_reviews_total{flow=\"%s\",verdict=\"%s\"} %" PRIu64 "\n", flows[flow],
                                      ends[end], metrics->reviews[flow][end]);
-        guard_metrics_value(text, "nodens_guard_unreadable_total", "counter", "Requests that were no review.",
-                            metrics->unreadable);
+        guard_metrics_value(text, "nodens_guard_unreadable_total", "counter",
+                            "Requests whose body is not a valid AdmissionReview.", metrics->unreadable);
         print_times(metrics, text);
 }

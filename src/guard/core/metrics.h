@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* metrics.h - what the guard tells about itself on /metrics, in Prometheus' words */
+/* metrics.h - the guard's own metrics on /metrics, in Prometheus' text format */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/text.h"
 
-enum guard_flow { /* what a review was about */
-                  GUARD_FLOW_MUTATE,
-                  GUARD_FLOW_VALIDATE,
-                  GUARD_FLOW_POD_SECURITY,
-                  GUARD_FLOWS,
+/* Subject of a review. */
+enum guard_flow {
+        GUARD_FLOW_MUTATE,
+        GUARD_FLOW_VALIDATE,
+        GUARD_FLOW_POD_SECURITY,
+        GUARD_FLOWS,
 };
 
 enum {
@@ -18,9 +19,9 @@ enum {
 };
 
 struct guard_metrics {
-        uint64_t reviews[GUARD_FLOWS][2];    /* refused, allowed */
-        uint64_t unreadable;                 /* bodies that were no review */
-        uint64_t buckets[GUARD_BUCKETS + 1]; /* of times; the last one is for what took longer */
+        uint64_t reviews[GUARD_FLOWS][2];    /* denied, allowed */
+        uint64_t unreadable;                 /* bodies that are not a valid review */
+        uint64_t buckets[GUARD_BUCKETS + 1]; /* of times; the last one is for longer times */
         uint64_t total_us;
 };
 

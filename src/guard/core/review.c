@@ -71,7 +71,7 @@ static struct nd_error *read_operation(const char *text, enum guard_operation *r
                         *ret = (enum guard_operation) i;
                         return nullptr;
                 }
-        return nd_error_new(ND_INVALID, 0, "request.operation: '%s' is not known", nd_kube_or_empty(text));
+        return nd_error_new(ND_INVALID, 0, "unknown request.operation '%s'", nd_kube_or_empty(text));
 }
 
 static struct nd_error *read_pod(yyjson_val *object, const char *what, struct nd_arena *arena, struct nd_pod **ret) {
@@ -94,7 +94,7 @@ static struct nd_error *read_extra(yyjson_val *request, struct nd_arena *arena, 
         if (!extra || yyjson_is_null(extra))
                 return nullptr;
         if (!yyjson_is_obj(extra))
-                return nd_error_new(ND_INVALID, 0, "request.userInfo.extra is no object");
+                return nd_error_new(ND_INVALID, 0, "request.userInfo.extra is not an object");
         text = yyjson_val_write(extra, 0, nullptr);
         user->extra = text ? nd_arena_strdup(arena, text) : nullptr;
         return nullptr;
@@ -120,8 +120,7 @@ static struct nd_error *read_labels(yyjson_val *object, const char *what, struct
         return nullptr;
 }
 
-/* Something that makes pods is only ever advised about, so one that cannot be read is no reason to
- * refuse it. */
+/* Workload controllers only get warnings, so a template that cannot be read is not refused. */
 static void read_template(yyjson_val *object, struct nd_arena *arena, struct guard_review *review) {
         struct nd_workload *workload = nd_arena_new(arena, struct nd_workload);
         nd_autoerror struct nd_error *error = nd_workload_decode(object, arena, workload);

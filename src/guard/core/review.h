@@ -5,9 +5,11 @@
 #include "kube/pod.h"
 
 enum {
-        GUARD_REVIEW_BYTES = 16 << 20, /* two objects of 3 MiB, with every byte escaped, and what stands around them */
+        /* two objects of 3 MiB, with every byte escaped, and the rest of the review */
+        GUARD_REVIEW_BYTES = 16 << 20,
         GUARD_WARNINGS = 64,
-        GUARD_WARNING_BYTES = 4096, /* at which the API server cuts, all of them together */
+        /* the API server truncates the sum of warnings at this length */
+        GUARD_WARNING_BYTES = 4096,
 };
 
 enum guard_operation {
@@ -29,32 +31,35 @@ struct guard_subject {
 struct guard_review {
         const char *uid;
         enum guard_operation operation;
-        const char *group; /* of the resource; "" of pods */
+        const char *group; /* of the resource; "" for pods */
         const char *resource;
         const char *subresource;
         const char *name;
         const char *namespace;
         struct guard_subject user;
         bool dry_run;
-        struct nd_pod *pod;         /* nullptr: the object is no pod, as with exec */
-        struct nd_pod *old;         /* on updates */
-        bool same_spec;             /* an update that leaves the whole spec alone, what we do not look at included */
-        struct nd_pod *template;    /* of something that makes pods; nullptr: it has none */
-        const char *template_error; /* why it could not be read; nullptr: it could */
+        struct nd_pod *pod; /* nullptr: the object is not a pod, as with exec */
+        struct nd_pod *old; /* on updates */
+        /* an update that leaves the whole spec unchanged, including fields that we do not decode */
+        bool same_spec;
+        /* of a workload controller; nullptr: it has none */
+        struct nd_pod *template;
+        /* why it could not be decoded; nullptr: it could */
+        const char *template_error;
         struct nd_shape_pairs labels, old_labels; /* of a namespace */
 };
 
-/* All that is handed back lives in the arena. */
+/* All output lives in the arena. */
 [[nodiscard]] struct nd_error *guard_review_decode(const char *bytes, size_t length, struct nd_arena *arena,
                                                    struct guard_review *ret);
 
-/* Texts of an response live as long as its arena. */
+/* Texts of a response live as long as its arena. */
 struct guard_response {
         bool allowed;
         unsigned code;      /* of a refusal: an HTTP status */
         const char *reason; /* "Forbidden" */
         const char *message;
-        unsigned retry_s;  /* 0: trying again does not help */
+        unsigned retry_s;  /* 0: a retry does not help */
         const char *patch; /* JSON patch; nullptr: none */
         const char *warnings[GUARD_WARNINGS];
         size_t warning_count;

@@ -69,8 +69,8 @@ static struct nd_error *read_exemption(const char *key, yyjson_val *value, struc
                 return read_names(key, value, &standards->namespaces);
         if (nd_streq(key, "runtimeClasses"))
                 return read_names(key, value, &standards->runtime_classes);
-        return nd_error_new(ND_INVALID, 0, "podSecurity.exemptions has no '%s', only usernames, namespaces and runtimeClasses",
-                            key);
+        return nd_error_new(ND_INVALID, 0,
+                            "unknown key podSecurity.exemptions.%s; use usernames, namespaces or runtimeClasses", key);
 }
 
 static struct nd_error *read_member(const char *key, yyjson_val *value, struct guard_standards *standards) {
@@ -81,9 +81,9 @@ static struct nd_error *read_member(const char *key, yyjson_val *value, struct g
         if (nd_streq(key, "labels"))
                 return read_labels(value, standards);
         if (!defaults && !nd_streq(key, "exemptions"))
-                return nd_error_new(ND_INVALID, 0, "podSecurity has no '%s', only labels, defaults and exemptions", key);
+                return nd_error_new(ND_INVALID, 0, "unknown key podSecurity.%s; use labels, defaults or exemptions", key);
         if (!yyjson_is_obj(value))
-                return nd_error_new(ND_INVALID, 0, "podSecurity.%s must be keys and values", key);
+                return nd_error_new(ND_INVALID, 0, "podSecurity.%s must be a mapping", key);
         while ((name = yyjson_obj_iter_next(&members))) {
                 yyjson_val *of_name = yyjson_obj_iter_get_val(name);
 
@@ -101,7 +101,7 @@ struct nd_error *guard_standards_read(struct guard_standards *standards, yyjson_
         yyjson_val *name;
 
         if (!yyjson_is_obj(value))
-                return nd_error_new(ND_INVALID, 0, "podSecurity must be keys and values");
+                return nd_error_new(ND_INVALID, 0, "podSecurity must be a mapping");
         while ((name = yyjson_obj_iter_next(&members)))
                 nd_try(read_member(nd_kube_or_empty(yyjson_get_str(name)), yyjson_obj_iter_get_val(name), standards));
         return nullptr;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.c - see store.h
  *
- * A constraint that cannot be decoded is complained about and not kept, and with it goes its former
- * version: nobody is admitted by rules that are not in force any more. The others are not touched
- * by it. */
+ * A constraint that cannot be decoded is reported and not kept, and its former version is dropped
+ * too: no pod is admitted by rules that are no longer in force. Other constraints are not
+ * affected. */
 #include "guard/core/store.h"
 
 #include <string.h>
@@ -16,7 +16,7 @@
         {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
 #define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
 
-/* ---- nodes and runtime classes, as they are read ---- */
+/* ---- nodes and runtime classes as in the API ---- */
 
 struct wire_features {
         bool user_namespaces;
@@ -76,7 +76,8 @@ static const struct nd_shape_field class_fields[] = {
 };
 static const struct nd_shape class_shape = SHAPE(wire_class, class_fields);
 
-struct wire_named { /* a namespace: only what every object has */
+/* A namespace: only the fields of every object. */
+struct wire_named {
         struct nd_kube_metadata metadata;
 };
 
@@ -86,16 +87,18 @@ static const struct nd_shape_field named_fields[] = {
 };
 static const struct nd_shape named_shape = SHAPE(wire_named, named_fields);
 
-/* ---- what is kept ---- */
+/* ---- entries of the store ---- */
 
 struct node {
         struct guard_entry entry;
         size_t count;
-        const char *handlers[]; /* with user namespaces, while it is schedulable; keys of the store's own map */
+        /* with user namespaces, while it is schedulable; the strings are keys of the store's map */
+        const char *handlers[];
 };
 
-struct policy {                             /* of pod security, for all namespaces with the same labels */
-        struct nd_podsecurity_policy rules; /* the first member: what namespaces point to */
+/* A policy of pod security, shared by all namespaces with the same labels. */
+struct policy {
+        struct nd_podsecurity_policy rules; /* must be first: namespaces point to it */
         const char *text;                   /* its key */
         size_t namespaces;
 };
@@ -171,7 +174,7 @@ void guard_store_init(struct guard_store *store) {
 void guard_store_done(struct guard_store *store) {
         guard_table_done(&store->constraints);
         guard_table_done(&store->namespaces);
-        nd_map_done(&store->policies); /* which went with the last namespace that had them */
+        nd_map_done(&store->policies); /* empty: each policy was freed with its last namespace */
         guard_table_done(&store->nodes);
         guard_table_done(&store->runtime_classes);
         nd_map_done(&store->handlers);
@@ -183,7 +186,7 @@ static void complain(struct guard_store *store, const char *kind, const char *na
                 store->complain(kind, name, error, store->userdata);
 }
 
-/* What stands against using a constraint at all. */
+/* Returns why a constraint cannot be used. */
 static struct nd_error *check_constraint(struct nd_scc *scc, struct nd_arena *arena) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
         nd_autotext struct nd_text text = ND_TEXT(4096);
@@ -210,8 +213,10 @@ void guard_store_put_constraint(struct guard_store *store, yyjson_val *object) {
                 return;
         }
         constraint = nd_new(struct guard_constraint);
-        nd_arena_reserve(&constraint->arena, bytes); /* so that it takes what it needs and no more */
-        nd_ignore(nd_scc_decode(object, &constraint->arena, &constraint->scc)); /* it was decoded above */
+        /* so that it allocates no more than it needs */
+        nd_arena_reserve(&constraint->arena, bytes);
+        /* it was decoded without an error above */
+        nd_ignore(nd_scc_decode(object, &constraint->arena, &constraint->scc));
         guard_table_put(&store->constraints, name, &constraint->entry);
 }
 
@@ -227,7 +232,8 @@ static enum guard_mode mode_of(const struct guard_store *store, const struct nd_
         if (nd_streq(label, "off"))
                 return GUARD_MODE_OFF;
         return nd_streq(label, "warn") ? GUARD_MODE_WARN
-                                       : GUARD_MODE_ENFORCE; /* a word that we do not know is meant to be strict */
+                                       /* an unknown value is taken as strict */
+                                       : GUARD_MODE_ENFORCE;
 }
 
 static enum nd_scc_userns userns_of(const struct nd_shape_pairs *labels) {
@@ -238,7 +244,7 @@ static enum nd_scc_userns userns_of(const struct nd_shape_pairs *labels) {
         return nd_streq(label, "default") ? ND_SCC_USERNS_DEFAULT : ND_SCC_USERNS_REQUIRE;
 }
 
-/* The labels of pod security, as one text: namespaces with the same text have the same policy. */
+/* The labels of pod security as one text: namespaces with the same text share a policy. */
 static char *policy_text(const struct nd_shape_pairs *labels, const char *prefix) {
         nd_autotext struct nd_text text = ND_TEXT(ND_PODSECURITY_TEXT);
 
@@ -248,7 +254,7 @@ static char *policy_text(const struct nd_shape_pairs *labels, const char *prefix
         return text.length > 0 ? nd_text_steal(&text) : nullptr;
 }
 
-/* Of thousands of namespaces most have one of a few policies. */
+/* Thousands of namespaces usually have a few distinct policies. */
 static struct nd_podsecurity_policy *share_policy(struct guard_store *store, const char *text,
                                                   const struct nd_podsecurity_policy *policy) {
         struct policy *shared = nd_map_get(&store->policies, text);
@@ -269,7 +275,7 @@ static bool has_label(const struct nd_shape_pairs *labels, const char *prefix, c
         return nd_shape_pairs_get(labels, key) != nullptr;
 }
 
-/* Most namespaces have no label of pod security: those have no policy of their own to keep. */
+/* Most namespaces have no labels of pod security, and no policy of their own. */
 static void read_policy(struct guard_store *store, const struct nd_shape_pairs *labels, struct nd_arena *arena,
                         struct guard_namespace *namespace) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};

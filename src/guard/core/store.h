@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - what the guard knows of the cluster: constraints, namespaces, nodes, runtime classes
+/* store.h - cache of the cluster: constraints, namespaces, nodes, runtime classes
  *
- * Projected to what a review asks about. Filled by watches or, in tests, by hand: objects come as
- * JSON values. */
+ * Keeps only what reviews need. Filled by watches, or directly by tests, with objects as JSON
+ * values. */
 #pragma once
 
 #include "guard/core/table.h"
@@ -15,21 +15,26 @@ struct guard_standards;
 #define GUARD_LABEL_CONSTRAINTS GUARD_PREFIX "constraints"
 #define GUARD_LABEL_USER_NAMESPACES GUARD_PREFIX "user-namespaces"
 
-enum guard_mode { /* the label security.nodens.io/constraints of a namespace */
-                  GUARD_MODE_OFF,
-                  GUARD_MODE_WARN,
-                  GUARD_MODE_ENFORCE,
+/* The label security.nodens.io/constraints of a namespace. */
+enum guard_mode {
+        GUARD_MODE_OFF,
+        GUARD_MODE_WARN,
+        GUARD_MODE_ENFORCE,
 };
 
 struct guard_namespace {
         struct guard_entry entry;
         enum guard_mode mode;
         enum nd_scc_userns userns;
-        char *uid_range, *supplemental_groups, *mcs; /* nullptr: not allocated; groups that are the users' are the same text */
-        char *version;                               /* that this was read from; nullptr: of interest only without a range */
-        struct nd_podsecurity_policy *policy;        /* of pod security, the store's; nullptr: its labels say nothing */
-        char *policy_errors;                         /* labels of it that cannot be read; nullptr: none */
-        bool has_enforce_label;                      /* of pod security */
+        /* nullptr: not allocated; supplemental_groups may point to the text of uid_range */
+        char *uid_range, *supplemental_groups, *mcs;
+        /* resourceVersion of the object; nullptr: only kept while there is no range */
+        char *version;
+        /* of pod security, owned by the store; nullptr: no labels */
+        struct nd_podsecurity_policy *policy;
+        /* about invalid labels of pod security; nullptr: none */
+        char *policy_errors;
+        bool has_enforce_label; /* for pod security */
 };
 
 struct guard_constraint {
@@ -40,13 +45,15 @@ struct guard_constraint {
 
 struct guard_store {
         enum guard_mode default_mode;
-        const struct guard_standards *standards; /* whose labels are read; nullptr: none */
-        struct guard_table constraints;          /* struct guard_constraint */
-        struct guard_table namespaces;           /* struct guard_namespace */
-        struct nd_map policies;                  /* of pod security, by the labels that say so */
+        /* settings of the labels; nullptr: pod security is off */
+        const struct guard_standards *standards;
+        struct guard_table constraints; /* struct guard_constraint */
+        struct guard_table namespaces;  /* struct guard_namespace */
+        struct nd_map policies;         /* of pod security, by the text of their labels */
         struct guard_table nodes;
         struct guard_table runtime_classes;
-        struct nd_map handlers; /* handler -> how many schedulable nodes offer it with user namespaces */
+        /* handler -> number of schedulable nodes that offer it with user namespaces */
+        struct nd_map handlers;
         struct nd_arena set_arena;
         struct nd_scc_set set; /* of all constraints; valid unless set_is_old */
         bool set_is_old;
@@ -64,7 +71,8 @@ void guard_store_put_node(struct guard_store *store, yyjson_val *object);
 void guard_store_put_runtime_class(struct guard_store *store, yyjson_val *object);
 
 const struct nd_scc_set *guard_store_set(struct guard_store *store);
-const struct nd_scc *guard_store_constraint(const struct guard_store *store, const char *name); /* nullptr: there is none */
+/* nullptr: unknown */
+const struct nd_scc *guard_store_constraint(const struct guard_store *store, const char *name);
 const struct guard_namespace *guard_store_namespace(const struct guard_store *store, const char *name);
 
 /* Whether a schedulable node offers user namespaces to pods of this runtime class. */

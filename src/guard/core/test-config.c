@@ -8,7 +8,7 @@ static struct nd_error *parse(const char *text, struct guard_config *config) {
         return guard_config_parse(text, strlen(text), config);
 }
 
-static void every_key_is_taken([[maybe_unused]] void **state) {
+static void every_key_is_read([[maybe_unused]] void **state) {
         nd_cleanup(guard_config_done) struct guard_config config = {};
 
         expect_ok(parse(
@@ -46,11 +46,11 @@ static void clients_need_certificates_unless_that_is_switched_off([[maybe_unused
         assert_string_equal(without.client_ca, GUARD_NO_AUTHORITY);
 }
 
-static void mistakes_are_named([[maybe_unused]] void **state) {
+static void errors_name_the_key([[maybe_unused]] void **state) {
         static const struct {
-                const char *text, *words;
+                const char *text, *expected;
         } bad[] = {
-                {"prot: 1", "no key 'prot'"},
+                {"prot: 1", "unknown key 'prot'"},
                 {"port: 0", "port must be a number from 1 to 65535"},
                 {"certificate: tls.crt", "certificate must be an absolute path"},
                 {"clientCA: ca.crt", "clientCA must be an absolute path"},
@@ -60,27 +60,27 @@ static void mistakes_are_named([[maybe_unused]] void **state) {
                 {"defaultMode: audit", "defaultMode must be off, warn or enforce"},
                 {"userNamespacesHostNetwork: 1", "must be true or false"},
                 {"- a", "not a list of keys and values"},
-                {"group: 5", "group must be a text"},
-                {"podSecurity: 1", "podSecurity must be keys and values"},
-                {"podSecurity: {label: own}", "podSecurity has no 'label'"},
+                {"group: 5", "group must be a string"},
+                {"podSecurity: 1", "podSecurity must be a mapping"},
+                {"podSecurity: {label: own}", "unknown key podSecurity.label;"},
                 {"podSecurity: {labels: mine}", "podSecurity.labels must be own, standard or off"},
                 {"podSecurity: {defaults: {enforce: strict}}", "podSecurity.defaults: 'enforce: strict' is neither"},
-                {"podSecurity: {exemptions: {users: []}}", "podSecurity.exemptions has no 'users'"},
+                {"podSecurity: {exemptions: {users: []}}", "unknown key podSecurity.exemptions.users"},
                 {"podSecurity: {exemptions: {usernames: a}}", "must be a list of names"},
         };
 
         for (size_t i = 0; i < nd_count_of(bad); i++) {
                 nd_cleanup(guard_config_done) struct guard_config config = {};
 
-                expect_error(parse(bad[i].text, &config), ND_INVALID, bad[i].words);
+                expect_error(parse(bad[i].text, &config), ND_INVALID, bad[i].expected);
         }
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_key_is_taken),
+                cmocka_unit_test(every_key_is_read),
                 cmocka_unit_test(clients_need_certificates_unless_that_is_switched_off),
-                cmocka_unit_test(mistakes_are_named),
+                cmocka_unit_test(errors_name_the_key),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

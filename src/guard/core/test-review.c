@@ -25,7 +25,7 @@ static void a_review_is_read([[maybe_unused]] void **state) {
         assert_true(review.pod->spec.host_pid);
 }
 
-static void a_field_that_we_do_not_read_still_makes_another_spec([[maybe_unused]] void **state) {
+static void a_change_of_an_unknown_field_changes_the_spec([[maybe_unused]] void **state) {
         static const char text[] =
                 REVIEW("{\"uid\":\"u\",\"operation\":\"UPDATE\",\"object\":{\"kind\":\"Pod\",\"spec\":{\"later\":1}},"
                        "\"oldObject\":{\"kind\":\"Pod\",\"spec\":{\"later\":2}}}");
@@ -36,7 +36,7 @@ static void a_field_that_we_do_not_read_still_makes_another_spec([[maybe_unused]
         assert_false(review.same_spec);
 }
 
-static void other_objects_are_no_pods([[maybe_unused]] void **state) {
+static void other_objects_are_not_decoded_as_pods([[maybe_unused]] void **state) {
         static const char text[] =
                 REVIEW("{\"uid\":\"u\",\"operation\":\"CONNECT\",\"object\":{\"kind\":\"PodExecOptions\",\"spec\":5}}");
         nd_autoarena struct nd_arena arena = {};
@@ -46,7 +46,7 @@ static void other_objects_are_no_pods([[maybe_unused]] void **state) {
         assert_null(review.pod);
 }
 
-static void what_is_no_review_is_refused([[maybe_unused]] void **state) {
+static void invalid_reviews_are_rejected([[maybe_unused]] void **state) {
         static const char *const bad[] = {
                 "",
                 "[]",
@@ -93,9 +93,9 @@ static void responses_are_written([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_review_is_read),
-                cmocka_unit_test(a_field_that_we_do_not_read_still_makes_another_spec),
-                cmocka_unit_test(other_objects_are_no_pods),
-                cmocka_unit_test(what_is_no_review_is_refused),
+                cmocka_unit_test(a_change_of_an_unknown_field_changes_the_spec),
+                cmocka_unit_test(other_objects_are_not_decoded_as_pods),
+                cmocka_unit_test(invalid_reviews_are_rejected),
                 cmocka_unit_test(responses_are_written),
         };
 

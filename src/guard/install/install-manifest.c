@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* install-manifest.c - see install-manifest.h
  *
- * The objects are the templates of this folder (*.yaml); here is what is filled in. The default
- * constraints alone are written from the table in policy/scc-defaults.c, which decides reviews as
- * well. */
+ * The objects are the templates of this folder (*.yaml); this file fills in their values. Only the
+ * default constraints are written from a table, in policy/scc-defaults.c, which also decides
+ * reviews. */
 #include "guard/install/install-manifest.h"
 
 #include <stdio.h>
@@ -41,7 +41,8 @@ static const char *set_if(bool condition) {
         return condition ? "" : nullptr;
 }
 
-/* The name by which an API server looks for the user: a service's, or host and port of a URL. */
+/* Returns the name under which an API server looks up the user: that of a service, or host and port
+ * of a URL. */
 static char *server_name(const struct guard_install_settings *settings) {
         static const char scheme[] = "https://";
         const char *host;
@@ -52,7 +53,7 @@ static char *server_name(const struct guard_install_settings *settings) {
         return nd_strndup(host, strcspn(host, "/"));
 }
 
-/* Writes a template; constraint is the one that grant.yaml is about, or nullptr. */
+/* Writes a template; constraint is the one that grant.yaml grants, or nullptr. */
 static void write_template(const char *template, const struct guard_install_settings *settings,
                            const struct nd_scc_default *constraint, struct nd_text *text) {
         nd_autofree char *bundle = settings->ca ? nd_base64(settings->ca, strlen(settings->ca)) : nullptr;

@@ -9,13 +9,13 @@
 enum {
         INDENT = 2,
         TEMPLATE_BYTES = 1 << 20,
-        STRING_BYTES = 2 << 20, /* with a bundle of certificates */
-        ITEM_LENGTH = 64,       /* of $each; longer ones are cut */
+        STRING_BYTES = 2 << 20, /* may contain a bundle of certificates */
+        ITEM_LENGTH = 64,       /* of $each; longer ones are truncated */
 };
 
 struct writer {
         const struct guard_template_value *values;
-        const char *item; /* of the innermost $each; nullptr: there is none */
+        const char *item; /* of the innermost $each; nullptr: none */
         struct nd_json_out out;
 };
 

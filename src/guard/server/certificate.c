@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* certificate.c - see certificate.h
  *
- * The files are looked at every @poll_interval_us. In a pod they are links into a directory that is
- * exchanged as a whole, elsewhere they are written one after the other: whoever comes between the
- * two sees a pair that does not fit, and looks again when the other has changed. */
+ * Polls the files every @poll_interval_us. In a pod they are links into a directory that is
+ * replaced atomically; elsewhere they are written one after the other. A poll between two such
+ * writes reads a pair that does not match, keeps the former one, and reads again at the next
+ * change. */
 #include "guard/server/certificate.h"
 
 #include <string.h>
@@ -32,7 +33,8 @@ static bool is_same(const struct stat *a, const struct stat *b) {
 }
 
 struct nd_error *guard_certificate_read(struct guard_certificate *watched, struct guard_certificate_texts *ret) {
-        stamp(watched, watched->stamps); /* before reading: a change meanwhile is seen at the next look */
+        /* before reading: the next poll sees a change made meanwhile */
+        stamp(watched, watched->stamps);
         nd_try(nd_file_read_kernel(watched->certificate, PEM_BYTES, &ret->certificate));
         nd_try(nd_file_read_kernel(watched->key, PEM_BYTES, &ret->key));
         if (watched->client_ca)
@@ -83,10 +85,10 @@ static int on_look(sd_event_source *source, [[maybe_unused]] uint64_t now, void 
                 return 0;
         error = renew(watched);
         if (error)
-                nd_log(ND_LOG_WARNING, "the new certificate cannot be used, the former one stays",
+                nd_log(ND_LOG_WARNING, "cannot use the new certificate; keeping the current one",
                        nd_field("certificate", watched->certificate), nd_field("error", nd_error_text(error)));
         else
-                nd_log(ND_LOG_INFO, "took a new certificate", nd_field("certificate", watched->certificate));
+                nd_log(ND_LOG_INFO, "loaded a new certificate", nd_field("certificate", watched->certificate));
         return 0;
 }
 
@@ -94,7 +96,7 @@ struct nd_error *guard_certificate_watch(struct guard_certificate *watched, sd_e
         int r = sd_event_add_time_relative(loop, &watched->timer, CLOCK_MONOTONIC, poll_interval_us, 0, on_look, watched);
 
         watched->server = server;
-        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "event loop") : nullptr;
+        return r < 0 ? nd_error_new(ND_INTERNAL, -r, "poll the certificate files") : nullptr;
 }
 
 void guard_certificate_done(struct guard_certificate *watched) {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* certificate.h - the server's certificate and key, and the authority of its clients, as their
- * files change */
+/* certificate.h - loads and reloads the server's certificate and key and the CA of its clients */
 #pragma once
 
 #include <sys/stat.h>
@@ -16,7 +15,7 @@ struct guard_certificate {
         const char *certificate, *key; /* paths, the caller's */
         const char *client_ca;         /* nullptr: clients need no certificate */
         struct guard_server *server;
-        struct stat stamps[GUARD_CERTIFICATE_FILES]; /* of what was read last */
+        struct stat stamps[GUARD_CERTIFICATE_FILES]; /* of the files as last read */
         sd_event_source *timer;
 };
 
@@ -24,13 +23,13 @@ struct guard_certificate_texts {
         char *certificate, *key, *client_ca;
 };
 
-/* All files. */
+/* Reads all files. */
 [[nodiscard]] struct nd_error *guard_certificate_read(struct guard_certificate *watched, struct guard_certificate_texts *ret);
 void guard_certificate_texts_done(struct guard_certificate_texts *texts);
 struct guard_server_files guard_certificate_files(const struct guard_certificate_texts *texts);
 
-/* From now on the server gets what the files become; files that cannot be used are logged and tried
- * again when they change. */
+/* Polls the files and hands changed ones to the server. Files that cannot be used are logged, and
+ * tried again when they change. */
 [[nodiscard]] struct nd_error *guard_certificate_watch(struct guard_certificate *watched, sd_event *loop,
                                                        struct guard_server *server);
 void guard_certificate_done(struct guard_certificate *watched);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client-auth.c - see client-auth.h
  *
- * libmicrohttpd asks every client for a certificate and takes what comes, none included: the
- * kubelet's probes have none. So the chain is verified here, once for each connection and again
- * when the authority has changed or the certificate has ended. */
+ * libmicrohttpd requests a certificate from every client and accepts any, or none: the kubelet's
+ * probes have none. So the chain is verified here, once for each connection, and again when the CA
+ * was replaced or the certificate has expired. */
 #include "guard/server/client-auth.h"
 
 #include <gnutls/gnutls.h>
@@ -12,14 +12,14 @@
 #include <string.h>
 
 enum {
-        CHAIN = 8, /* certificates that a client may send */
+        CHAIN = 8, /* certificates in a client's chain */
         NAME_BYTES = 256,
-        SUBJECT_NAMES = 64, /* alternative names that are looked at */
+        SUBJECT_NAMES = 64, /* alternative names that are compared */
 };
 
 struct guard_client_auth {
         gnutls_x509_trust_list_t trust;
-        uint64_t number; /* counts authorities, from 1 */
+        uint64_t number; /* generation of the CA, from 1 */
         struct guard_client_names reviewers, readers;
 };
 
@@ -29,14 +29,14 @@ static struct nd_error *read_authority(const char *ca, gnutls_x509_trust_list_t 
         int r;
 
         if (gnutls_x509_trust_list_init(&trust, 0) < 0)
-                abort(); /* no memory, as everywhere */
+                abort(); /* out of memory, as everywhere */
         r = gnutls_x509_trust_list_add_trust_mem(trust, &text, nullptr, GNUTLS_X509_FMT_PEM, 0, 0);
         if (r > 0) {
                 *ret = trust;
                 return nullptr;
         }
         gnutls_x509_trust_list_deinit(trust, 1);
-        return nd_error_new(ND_INVALID, 0, "clientCA: %s", r < 0 ? gnutls_strerror(r) : "there is no certificate in it");
+        return nd_error_new(ND_INVALID, 0, "clientCA: %s", r < 0 ? gnutls_strerror(r) : "the file contains no certificate");
 }
 
 struct nd_error *guard_client_auth_new(const char *ca, struct guard_client_names reviewers, struct guard_client_names readers,
@@ -81,7 +81,7 @@ static enum guard_right right_of(const struct guard_client_auth *auth, const cha
         return is_named(&auth->readers, name, length) ? GUARD_RIGHT_METRICS : GUARD_RIGHT_NONE;
 }
 
-/* The common name, where there is exactly one. */
+/* Returns the common name, if there is exactly one. */
 static bool common_name(gnutls_x509_crt_t certificate, char name[static NAME_BYTES], size_t *ret_length) {
         size_t size = NAME_BYTES, other = 0;
 
@@ -91,7 +91,8 @@ static bool common_name(gnutls_x509_crt_t certificate, char name[static NAME_BYT
             GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
                 return false;
         *ret_length = strnlen(name, NAME_BYTES);
-        return *ret_length > 0 && *ret_length < NAME_BYTES && size - *ret_length <= 1; /* and no null byte within */
+        /* and without a null byte inside */
+        return *ret_length > 0 && *ret_length < NAME_BYTES && size - *ret_length <= 1;
 }
 
 static enum guard_right right_by_names(const struct guard_client_auth *auth, gnutls_x509_crt_t certificate,
@@ -118,7 +119,7 @@ static enum guard_right right_by_names(const struct guard_client_auth *auth, gnu
         return best;
 }
 
-/* Whether the chain leads to the authority, and is made for clients. */
+/* Whether the chain leads to the CA and allows client authentication. */
 static bool is_trusted(const struct guard_client_auth *auth, gnutls_x509_crt_t *chain, unsigned count) {
         gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (void *) GNUTLS_KP_TLS_WWW_CLIENT};
         unsigned status = 0;
@@ -131,12 +132,12 @@ static void judge_chain(const struct guard_client_auth *auth, gnutls_x509_crt_t 
                         struct guard_client_verdict *verdict) {
         verdict->until = gnutls_x509_crt_get_expiration_time(chain[0]);
         if (!is_trusted(auth, chain, count)) {
-                verdict->why = "its certificate is not a valid client certificate of clientCA";
+                verdict->why = "the certificate is not a valid client certificate issued by clientCA";
                 return;
         }
         verdict->right = right_by_names(auth, chain[0], verdict);
         if (verdict->right == GUARD_RIGHT_NONE)
-                verdict->why = "its certificate has none of the names in clientNames";
+                verdict->why = "none of the certificate's names is in clientNames";
 }
 
 void guard_client_auth_judge(const struct guard_client_auth *auth, const struct guard_client_der *chain, size_t count,
@@ -147,20 +148,20 @@ void guard_client_auth_judge(const struct guard_client_auth *auth, const struct 
 
         *ret = (struct guard_client_verdict) {.number = auth->number, .until = now};
         if (count == 0 || count > CHAIN) {
-                ret->why = count == 0 ? "it has no client certificate" : "its chain of certificates is too long";
+                ret->why = count == 0 ? "no client certificate" : "the certificate chain is too long";
                 return;
         }
         for (; done < count && readable; done++) {
                 gnutls_datum_t der = {.data = (unsigned char *) chain[done].bytes, .size = (unsigned) chain[done].size};
 
                 if (gnutls_x509_crt_init(&read[done]) < 0)
-                        abort(); /* no memory, as everywhere */
+                        abort(); /* out of memory, as everywhere */
                 readable = gnutls_x509_crt_import(read[done], &der, GNUTLS_X509_FMT_DER) >= 0;
         }
         if (readable)
                 judge_chain(auth, read, done, ret);
         else
-                ret->why = "its certificate cannot be read";
+                ret->why = "the certificate cannot be parsed";
         for (unsigned i = 0; i < done; i++)
                 gnutls_x509_crt_deinit(read[i]);
 }

@@ -4,7 +4,8 @@
  *      limit of                                     an address          all addresses
  *      connections                                  half of them        all of them
  *      connections without a certificate            an eighth           three quarters
- *      new connections in a second                  @OPENED             -             (not authenticated)
+ *      new connections in a second, if not          @OPENED             -
+ *      authenticated
  *      bytes of bodies                              half of them        @GUARD_BODIES
  *
  * The last quarter of connections is for authenticated addresses: API servers that were here in the
@@ -22,12 +23,13 @@
 #include "base/vector.h"
 
 enum {
-        ADDRESSES = 16384, /* that are known at a time */
+        ADDRESSES = 16384, /* known at a time */
         OPENED = 64,
         ADDRESS_TEXT = INET6_ADDRSTRLEN + 4,
 };
 
-static constexpr uint64_t authenticated_for_us = 3600 * ND_SECOND_US; /* after the last connection */
+/* after the last connection */
+static constexpr uint64_t authenticated_for_us = 3600 * ND_SECOND_US;
 
 struct guard_clients {
         struct nd_map addresses; /* text -> struct guard_address */
@@ -62,8 +64,8 @@ void guard_clients_free(struct guard_clients *clients) {
         free(clients);
 }
 
-/* An IPv4 address, also one that comes as IPv6, or the first 64 bits of IPv6: the rest a client can
- * choose. */
+/* Formats an IPv4 address, also one mapped into IPv6, or the first 64 bits of an IPv6 address: a
+ * client can choose the rest. */
 static void text_of(const struct sockaddr *address, char text[static ADDRESS_TEXT]) {
         char network[INET6_ADDRSTRLEN] = "";
         struct sockaddr_in6 v6 = {};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's certificates in DER, as one and as a chain of two halves: they are judged without
- * harm, and one that counts has no objection beside it. */
+/* A client's certificates in DER, as one and as a chain of two halves: checking them has no memory
+ * error, and an accepted one has no reason of a refusal. */
 #include <string.h>
 
 #include <unit/fuzz.h>

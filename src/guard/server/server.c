@@ -2,18 +2,19 @@
 /* server.c - see server.h
  *
  * Theory of operation
- *   libmicrohttpd does HTTP and TLS and keeps its sockets in an epoll of its own. That epoll's
- *   descriptor and the timeout it asks for are sources of our loop; both lead to run(), which lets
- *   it work. A request whose response is not there when its handler returns is suspended; the
- *   response resumes it, and libmicrohttpd calls accept_part() once more to take it.
- *   Where a client CA is given, libmicrohttpd asks every client for a certificate; check_client()
- *   decides by it when the head of a request is there. A request that is refused is read to its end
- *   and dropped, so that the client sees the response. Connections without an accepted certificate
- *   have little time: @UNAUTHENTICATED_SECONDS of silence, @unauthenticated_age_us altogether.
- *   clients.h limits what one address may take.
- *   A daemon of libmicrohttpd keeps the certificate it was started with. For another one a second
- *   daemon takes over the listening socket, and the first only keeps its connections, until the last
- *   is closed: those are the generations of a server, the newest last. */
+ *   libmicrohttpd handles HTTP and TLS and keeps its sockets in an epoll of its own. The epoll's
+ *   descriptor and its timeout are sources of our loop; both call run(), which lets libmicrohttpd
+ *   work. A request whose handler returns without a response is suspended; the response resumes it,
+ *   and libmicrohttpd calls accept_part() once more to fetch it.
+ *   With a client CA, libmicrohttpd requests a certificate from every client; check_client()
+ *   decides when the head of a request was received. A refused request is read to its end and
+ *   discarded, so that the client sees the response. Connections without an accepted certificate
+ *   are closed after @UNAUTHENTICATED_SECONDS of silence, or at an age of @unauthenticated_age_us.
+ *   clients.h limits the use by one address.
+ *   A daemon of libmicrohttpd keeps the certificate it was started with. To replace the
+ *   certificate, a second daemon takes over the listening socket, and the first keeps its
+ *   connections until the last is closed. These are the generations of a server, the newest
+ *   last. */
 #include "guard/server/server.h"
 
 #include <arpa/inet.h>
@@ -31,26 +32,28 @@
 #include "guard/server/clients.h"
 
 enum {
-        IDLE_SECONDS = 120, /* of a kept connection; longer than the API server's own */
+        IDLE_SECONDS = 120, /* of an idle connection; longer than the API server's own timeout */
         BACKLOG = 512,
-        TURNS = 16, /* of libmicrohttpd's, before others have one */
+        TURNS = 16, /* calls of libmicrohttpd before other sources of the loop run */
         UNAUTHENTICATED_SECONDS = 10,
-        DROPPED_BYTES = 1 << 20, /* of a request that is refused */
+        DROPPED_BYTES = 1 << 20, /* of a refused request */
 };
 
 static constexpr uint64_t unauthenticated_age_us = 30 * ND_SECOND_US;
 static constexpr uint64_t sweep_interval_us = 5 * ND_SECOND_US;
-static constexpr uint64_t log_interval_us = 10 * ND_SECOND_US; /* between log lines that clients can cause */
+/* between log lines that clients can cause */
+static constexpr uint64_t log_interval_us = 10 * ND_SECOND_US;
 
 struct generation {
         struct guard_server *server;
         struct MHD_Daemon *daemon;
         char *client_ca; /* libmicrohttpd keeps the pointer */
         sd_event_source *ready, *timer;
-        uint64_t due_us; /* when the timer comes; UINT64_MAX: never */
+        uint64_t due_us; /* when the timer fires; UINT64_MAX: never */
 };
 
-struct client { /* a connection */
+/* A connection. */
+struct client {
         struct guard_server *server;
         struct MHD_Connection *connection;
         struct guard_address *address;
@@ -69,9 +72,9 @@ struct guard_server {
         uint64_t refused, logged_us;
         nd_vector(struct generation *) generations;
         struct guard_server_settings settings;
-        nd_vector(struct guard_exchange *) waiting; /* whose connections are suspended */
+        nd_vector(struct guard_exchange *) waiting; /* their connections are suspended */
         uint16_t port;
-        int fd; /* that listens; each generation has a copy */
+        int fd; /* listening; each generation has a copy */
 };
 
 struct guard_exchange {
@@ -81,8 +84,8 @@ struct guard_exchange {
         struct client *client;
         char *method, *path;
         struct nd_text body;
-        size_t taken, dropped; /* bytes of the body: that count for its client, and that were thrown away */
-        unsigned refusal;      /* an HTTP status, from the head or the body on; 0: none */
+        size_t taken, dropped; /* bytes of the body: charged to the client, and discarded */
+        unsigned refusal;      /* HTTP status, set by the head or the body; 0: not refused */
         const char *refusal_text;
         struct MHD_Response *response;
         unsigned status;
@@ -131,7 +134,7 @@ void guard_exchange_respond(struct guard_exchange *exchange, unsigned status, co
                 return;
         exchange->response = MHD_create_response_from_buffer_copy(length, text);
         if (!exchange->response)
-                abort(); /* no memory, as everywhere */
+                abort(); /* out of memory, as everywhere */
         (void) MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
         if (exchange->refusal > 0)
                 (void) MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_CONNECTION, "close");
@@ -212,9 +215,9 @@ static void log_refusal(struct guard_server *server, const struct client *client
         if (server->logged_us > 0 && now_us - server->logged_us < log_interval_us)
                 return;
         server->logged_us = now_us;
-        nd_log(ND_LOG_WARNING, "a client was refused", nd_field("address", client->address->text),
+        nd_log(ND_LOG_WARNING, "refused a client", nd_field("address", client->address->text),
                nd_field("name", client->verdict.name),
-               nd_field("why", client->verdict.why ? client->verdict.why : "its name may read metrics only"));
+               nd_field("why", client->verdict.why ? client->verdict.why : "the certificate's name may read metrics only"));
 }
 
 static enum guard_right right_of(struct guard_server *server, struct client *client) {
@@ -230,7 +233,7 @@ static enum guard_right right_of(struct guard_server *server, struct client *cli
         return right;
 }
 
-/* Whether this client may ask for this, by its certificate. */
+/* Refuses the request unless the client's certificate gives the right to it. */
 static void check_client(struct guard_exchange *exchange) {
         struct guard_server *server = exchange->server;
         enum guard_right needs =
@@ -240,10 +243,10 @@ static void check_client(struct guard_exchange *exchange) {
                 return;
         log_refusal(server, exchange->client);
         exchange->refusal = exchange->client->verdict.name[0] ? MHD_HTTP_FORBIDDEN : MHD_HTTP_UNAUTHORIZED;
-        exchange->refusal_text = "a client certificate that the guard accepts is needed\n";
+        exchange->refusal_text = "the guard requires an accepted client certificate\n";
 }
 
-/* Connections that have not shown a certificate after a time, whatever they do with it. */
+/* Closes connections that have shown no accepted certificate in time, idle or not. */
 static int on_sweep(sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         struct guard_server *server = userdata;
         uint64_t now_us = nd_clock_us();
@@ -257,7 +260,8 @@ static int on_sweep(sd_event_source *source, [[maybe_unused]] uint64_t now, void
                         MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
 
                 if (!client->authenticated && now_us - client->opened_us >= unauthenticated_age_us)
-                        (void) shutdown(info->connect_fd, SHUT_RDWR); /* libmicrohttpd sees its end */
+                        /* libmicrohttpd then sees the end of the connection */
+                        (void) shutdown(info->connect_fd, SHUT_RDWR);
         }
         return 0;
 }
@@ -288,20 +292,20 @@ static void refuse_body(struct guard_exchange *exchange, unsigned status, const 
 static enum MHD_Result take_part(struct guard_exchange *exchange, const char *part, size_t length) {
         if (exchange->refusal == 0 &&
             !guard_clients_take_bytes(exchange->server->addresses, exchange->client->address, length))
-                refuse_body(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too much is being received\n");
+                refuse_body(exchange, MHD_HTTP_SERVICE_UNAVAILABLE, "too many request bodies in progress; retry\n");
         if (exchange->refusal == 0) {
                 exchange->taken += length;
                 nd_text_append(&exchange->body, part, length);
         }
         if (exchange->refusal == 0 && exchange->body.overflow)
-                refuse_body(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "too large\n");
+                refuse_body(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "request body too large\n");
         if (exchange->refusal == 0)
                 return MHD_YES;
         exchange->dropped += length;
         return exchange->dropped > DROPPED_BYTES ? MHD_NO : MHD_YES;
 }
 
-/* libmicrohttpd's way: once when the head is there, then with each part of the body, then without
+/* libmicrohttpd calls this when the head was received, with each part of the body, then without
  * one, and again after a resumption. */
 static enum MHD_Result accept_part(void *userdata, struct MHD_Connection *connection, const char *path, const char *method,
                                    [[maybe_unused]] const char *version, const char *part, size_t *part_length,
@@ -355,7 +359,7 @@ static void generation_free(struct generation *generation) {
         sd_event_source_disable_unref(generation->ready);
         sd_event_source_disable_unref(generation->timer);
         if (generation->daemon)
-                MHD_stop_daemon(generation->daemon); /* and with it its copy of the listening socket */
+                MHD_stop_daemon(generation->daemon); /* closes its copy of the listening socket */
         free(generation->client_ca);
         free(generation);
 }
@@ -366,7 +370,7 @@ static bool is_newest(const struct generation *generation) {
         return server->generations.items[server->generations.count - 1] == generation;
 }
 
-/* A former generation goes with its last connection. */
+/* Frees a former generation after its last connection. */
 static bool retire(struct generation *generation) {
         const union MHD_DaemonInfo *info = MHD_get_daemon_info(generation->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
         struct guard_server *server = generation->server;
@@ -384,8 +388,8 @@ static bool retire(struct generation *generation) {
         return true;
 }
 
-/* A timer that is set for earlier stays: it comes too soon and is set again, which is cheaper than
- * moving it with every request. */
+/* An earlier timer is left alone: it fires too early and is set again, which is cheaper than moving
+ * it with every request. */
 static void arm(struct generation *generation, uint64_t wait_us) {
         uint64_t due_us = nd_clock_us() + wait_us;
 
@@ -426,7 +430,8 @@ static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] u
 void guard_server_free(struct guard_server *server) {
         if (!server)
                 return;
-        while (server->waiting.count > 0) /* libmicrohttpd does not stop before every connection goes on */
+        /* libmicrohttpd requires that every connection is resumed before it stops */
+        while (server->waiting.count > 0)
                 guard_exchange_respond(server->waiting.items[server->waiting.count - 1], MHD_HTTP_SERVICE_UNAVAILABLE,
                                        "text/plain", "stopping\n", 9);
         nd_vector_each (generation, &server->generations) {
@@ -455,7 +460,7 @@ static struct nd_error *listen_at(struct guard_server *server) {
         (void) snprintf(port, sizeof port, "%u", server->settings.port);
         r = getaddrinfo(server->settings.address, port, &hints, &found);
         if (r != 0)
-                return nd_error_new(ND_INVALID, 0, "listen: '%s' is no address: %s", server->settings.address,
+                return nd_error_new(ND_INVALID, 0, "listen: invalid address '%s': %s", server->settings.address,
                                     gai_strerror(r));
         server->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (server->fd >= 0)
@@ -472,9 +477,10 @@ static struct nd_error *listen_at(struct guard_server *server) {
         return nullptr;
 }
 
-/* What libmicrohttpd says about its clients, and any of those can make it say: nothing for an
- * ordinary log. */
-[[gnu::format(printf, 2, 0)]] static void log_words([[maybe_unused]] void *userdata, const char *format, va_list arguments) {
+/* Messages of libmicrohttpd about its clients. Any client can cause them, so they are logged at
+ * debug level only. */
+[[gnu::format(printf, 2, 0)]] static void log_libmicrohttpd([[maybe_unused]] void *userdata, const char *format,
+                                                            va_list arguments) {
         nd_autofree char *words = nd_format_va(format, arguments);
 
         words[strcspn(words, "\n")] = '\0';
@@ -488,7 +494,7 @@ static struct MHD_Daemon *start_daemon(struct generation *generation, int fd, co
 
         return MHD_start_daemon(
                 MHD_USE_EPOLL | MHD_USE_TLS | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, may_connect, generation,
-                accept_part, generation, MHD_OPTION_EXTERNAL_LOGGER, log_words, nullptr, MHD_OPTION_LISTEN_SOCKET, fd,
+                accept_part, generation, MHD_OPTION_EXTERNAL_LOGGER, log_libmicrohttpd, nullptr, MHD_OPTION_LISTEN_SOCKET, fd,
                 MHD_OPTION_HTTPS_MEM_CERT, certificate, MHD_OPTION_HTTPS_MEM_KEY, key, MHD_OPTION_NOTIFY_COMPLETED, finished,
                 generation, MHD_OPTION_NOTIFY_CONNECTION, on_connection, generation, MHD_OPTION_CONNECTION_TIMEOUT,
                 (unsigned) IDLE_SECONDS, MHD_OPTION_CONNECTION_LIMIT, generation->server->settings.connections,
@@ -505,22 +511,23 @@ static struct nd_error *start(struct guard_server *server, const struct guard_se
         const union MHD_DaemonInfo *info;
 
         if (fd < 0)
-                return nd_error_new(ND_INTERNAL, errno, "copy the listening socket");
+                return nd_error_new(ND_INTERNAL, errno, "duplicate the listening socket");
         generation->server = server;
         generation->due_us = UINT64_MAX;
         generation->client_ca = server->auth ? nd_strdup(files->client_ca) : nullptr;
         generation->daemon = start_daemon(generation, fd, files->certificate, files->key);
         if (!generation->daemon) {
-                if (fcntl(fd, F_GETFD) >= 0) /* some failures of libmicrohttpd's close it, others do not */
+                /* libmicrohttpd closes it on some failures and not on others */
+                if (fcntl(fd, F_GETFD) >= 0)
                         nd_close_fd(&fd);
-                return nd_error_new(ND_INVALID, 0, "start HTTPS: do certificate and key belong together?");
+                return nd_error_new(ND_INVALID, 0, "start HTTPS: check that the certificate and the key match");
         }
         info = MHD_get_daemon_info(generation->daemon, MHD_DAEMON_INFO_EPOLL_FD);
         r = sd_event_add_io(server->loop, &generation->ready, info->epoll_fd, EPOLLIN, on_ready, generation);
         if (r >= 0)
                 r = sd_event_add_time_relative(server->loop, &generation->timer, CLOCK_MONOTONIC, 0, 1, on_timer, generation);
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "event loop");
+                return nd_error_new(ND_INTERNAL, -r, "add the server to the event loop");
         nd_vector_push(&server->generations, nd_take_ptr(generation));
         return nullptr;
 }
@@ -529,10 +536,11 @@ struct nd_error *guard_server_renew(struct guard_server *server, const struct gu
         struct generation *former = server->generations.items[server->generations.count - 1];
         int fd;
 
-        if (server->auth) /* at once for connections that are open, too */
+        if (server->auth) /* also for connections that are open */
                 nd_try(guard_client_auth_renew(server->auth, files->client_ca));
         nd_try(start(server, files));
-        fd = MHD_quiesce_daemon(former->daemon); /* takes no new connections, and gives its copy of the socket back */
+        /* stops accepting connections and returns its copy of the socket */
+        fd = MHD_quiesce_daemon(former->daemon);
         if (fd >= 0)
                 nd_close_fd(&fd);
         arm(former, 0);
@@ -550,7 +558,7 @@ struct nd_error *guard_server_new(sd_event *loop, const struct guard_server_sett
         server->fd = -EBADF;
         server->loop = sd_event_ref(loop);
         server->settings = *settings;
-        server->settings.files = (struct guard_server_files) {}; /* they are the caller's */
+        server->settings.files = (struct guard_server_files) {}; /* owned by the caller */
         server->addresses = guard_clients_new(settings->connections, settings->files.client_ca);
         if (settings->files.client_ca)
                 nd_try(guard_client_auth_new(settings->files.client_ca, settings->reviewers, settings->readers,
@@ -558,7 +566,7 @@ struct nd_error *guard_server_new(sd_event *loop, const struct guard_server_sett
         r = sd_event_add_time_relative(loop, &server->sweeper, CLOCK_MONOTONIC, sweep_interval_us, ND_SECOND_US, on_sweep,
                                        server);
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "event loop");
+                return nd_error_new(ND_INTERNAL, -r, "start the timer for unauthenticated connections");
         nd_try(listen_at(server));
         nd_try(start(server, &settings->files));
         *ret = nd_take_ptr(server);

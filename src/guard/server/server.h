@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server.h - HTTPS in the event loop
  *
- * A request is handed over whole. It is answered at once or later, from the same thread; until then
- * its connection waits. */
+ * The handler gets a complete request. It responds at once or later, from the same thread; until
+ * then the connection waits. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -13,42 +13,51 @@
 struct guard_server;
 struct guard_exchange;
 
-struct guard_server_files {      /* their contents, PEM */
+/* Their contents, PEM. */
+struct guard_server_files {
         const char *certificate; /* the chain */
         const char *key;
-        const char *client_ca; /* of clients; nullptr: they need no certificate, and it stays so */
+        /* CA of clients; nullptr: no certificates are required, now and after
+         * guard_server_renew() */
+        const char *client_ca;
 };
 
 struct guard_server_settings {
         const char *address; /* "0.0.0.0", "::" */
         uint16_t port;
         struct guard_server_files files;
-        struct guard_client_names reviewers, readers; /* names of clients' certificates: who may ask all, and for metrics */
-        enum guard_right (*needs)(const char *method, const char *path); /* a right of the client; nullptr: always one */
+        /* certificate names with all rights, and with the right to metrics only */
+        struct guard_client_names reviewers, readers;
+        /* right that a request needs; nullptr: every request needs one */
+        enum guard_right (*needs)(const char *method, const char *path);
         size_t body_ceiling;
-        unsigned connections; /* most at a time */
+        unsigned connections; /* maximum at a time */
         void (*handle)(struct guard_exchange *exchange, void *userdata);
         void (*answered)(const char *path, uint64_t microseconds,
-                         void *userdata); /* since all of it was there; may be nullptr */
+                         void *userdata); /* time since the request was complete; may be nullptr */
         void *userdata;
 };
 
 [[nodiscard]] struct nd_error *guard_server_new(sd_event *loop, const struct guard_server_settings *settings,
                                                 struct guard_server **ret);
-void guard_server_free(struct guard_server *server); /* requests that were not answered are told to come again, and are gone */
+/* open requests get a response that can be retried */
+void guard_server_free(struct guard_server *server);
 uint16_t guard_server_port(const struct guard_server *server);
 
-/* Another certificate for clients that connect from now on, and another authority for all. Where
- * certificate and key do not belong together the former ones stay. */
+/* Uses another certificate for new connections, and another CA for all. The former certificate and
+ * key stay if the new ones do not match. */
 [[nodiscard]] struct nd_error *guard_server_renew(struct guard_server *server, const struct guard_server_files *files);
 
-uint64_t guard_server_refused(const struct guard_server *server); /* requests, for want of a client certificate */
+/* requests without an accepted client certificate */
+uint64_t guard_server_refused(const struct guard_server *server);
 
 const char *guard_exchange_method(const struct guard_exchange *exchange);
 const char *guard_exchange_path(const struct guard_exchange *exchange);
-uint64_t guard_exchange_client(const struct guard_exchange *exchange); /* a number for the client's address, never 0 */
-const char *guard_exchange_body(const struct guard_exchange *exchange, size_t *ret_length); /* until the answer */
+/* a number for the client's address, never 0 */
+uint64_t guard_exchange_client(const struct guard_exchange *exchange);
+/* valid until the response */
+const char *guard_exchange_body(const struct guard_exchange *exchange, size_t *ret_length);
 
-/* The text is copied. */
+/* Copies the text. */
 void guard_exchange_respond(struct guard_exchange *exchange, unsigned status, const char *content_type, const char *text,
                             size_t length);

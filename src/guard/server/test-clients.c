@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How much of the server one address may take. */
+/* Limits of one address. */
 #include "guard/server/clients.h"
 
 #include <arpa/inet.h>
@@ -21,7 +21,7 @@ static struct sockaddr_storage at(const char *text) {
         return address;
 }
 
-/* Opens connections until one is refused, and says how many there are. */
+/* Opens connections until one is refused, and returns their number. */
 static unsigned fill(struct guard_clients *clients, const char *text, uint64_t now_us, struct guard_address **ret) {
         struct sockaddr_storage address = at(text);
         unsigned count = 0;
@@ -48,7 +48,8 @@ static void one_address_does_not_take_all_connections([[maybe_unused]] void **st
         assert_int_equal(fill(open, "10.0.0.3", 0, &c), 0);
         drain(open, a, MOST / 2, 0);
         drain(open, b, MOST / 2, 0);
-        assert_int_equal(fill(asking, "10.0.0.1", 0, &a), MOST / 8); /* it has shown no certificate */
+        /* it has shown no certificate */
+        assert_int_equal(fill(asking, "10.0.0.1", 0, &a), MOST / 8);
         drain(asking, a, MOST / 8, 0);
         guard_clients_free(open);
         guard_clients_free(asking);
@@ -72,7 +73,7 @@ static void the_last_quarter_is_for_addresses_that_have_shown_a_certificate([[ma
         guard_clients_free(clients);
 }
 
-static void handshakes_of_an_unauthenticated_client_are_few_in_a_second([[maybe_unused]] void **state) {
+static void handshakes_of_an_unauthenticated_client_are_rate_limited([[maybe_unused]] void **state) {
         struct guard_clients *clients = guard_clients_new(1000, true);
         struct sockaddr_storage address = at("10.0.0.1");
         unsigned count = 0;
@@ -87,7 +88,7 @@ static void handshakes_of_an_unauthenticated_client_are_few_in_a_second([[maybe_
         guard_clients_free(clients);
 }
 
-static void addresses_of_one_network_of_ipv6_are_one([[maybe_unused]] void **state) {
+static void addresses_of_one_ipv6_network_count_as_one([[maybe_unused]] void **state) {
         struct guard_clients *clients = guard_clients_new(MOST, true);
         struct guard_address *a = nullptr, *b = nullptr;
 
@@ -100,7 +101,7 @@ static void addresses_of_one_network_of_ipv6_are_one([[maybe_unused]] void **sta
         guard_clients_free(clients);
 }
 
-static void bodies_share_what_memory_there_is([[maybe_unused]] void **state) {
+static void request_bodies_share_a_memory_limit([[maybe_unused]] void **state) {
         struct guard_clients *clients = guard_clients_new(MOST, false);
         struct sockaddr_storage one = at("10.0.0.1"), two = at("10.0.0.2");
         struct guard_address *a = guard_clients_open(clients, (struct sockaddr *) &one),
@@ -115,7 +116,7 @@ static void bodies_share_what_memory_there_is([[maybe_unused]] void **state) {
         guard_clients_free(clients);
 }
 
-static void addresses_are_forgotten([[maybe_unused]] void **state) {
+static void addresses_are_dropped_after_their_last_connection([[maybe_unused]] void **state) {
         struct guard_clients *clients = guard_clients_new(MOST, true);
         struct sockaddr_storage one = at("10.0.0.1");
         struct guard_address *a = guard_clients_open(clients, (struct sockaddr *) &one);
@@ -129,7 +130,7 @@ static void addresses_are_forgotten([[maybe_unused]] void **state) {
         guard_clients_close(clients, a, true, UINT64_C(10000000));
         guard_clients_sweep(clients, UINT64_C(20000000));
         assert_int_equal(fill(clients, "10.0.0.1", UINT64_C(20000000), &a),
-                         MOST / 2); /* an API server comes back in a burst */
+                         MOST / 2); /* an API server reconnects in a burst */
         guard_clients_free(clients);
 }
 
@@ -137,10 +138,10 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(one_address_does_not_take_all_connections),
                 cmocka_unit_test(the_last_quarter_is_for_addresses_that_have_shown_a_certificate),
-                cmocka_unit_test(handshakes_of_an_unauthenticated_client_are_few_in_a_second),
-                cmocka_unit_test(addresses_of_one_network_of_ipv6_are_one),
-                cmocka_unit_test(bodies_share_what_memory_there_is),
-                cmocka_unit_test(addresses_are_forgotten),
+                cmocka_unit_test(handshakes_of_an_unauthenticated_client_are_rate_limited),
+                cmocka_unit_test(addresses_of_one_ipv6_network_count_as_one),
+                cmocka_unit_test(request_bodies_share_a_memory_limit),
+                cmocka_unit_test(addresses_are_dropped_after_their_last_connection),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -25,7 +25,7 @@ static constexpr uint64_t scan_timeout_us = 1 * ND_SECOND_US;
 struct session {
         const struct guard_webhook *webhook;
         struct guard_exchange *exchange;
-        uint64_t share; /* of its client */
+        uint64_t share; /* number of its client, for the API client's fair queue */
         struct nd_arena arena;
         struct guard_review review;
         struct guard_podsecurity_scan scan;

@@ -21,28 +21,32 @@ static void respond_metrics(const struct guard_routes *r, struct guard_exchange 
         nd_autotext struct nd_text text = ND_TEXT(METRICS_BYTES);
 
         guard_metrics_print(webhook->metrics, &text);
-        guard_metrics_value(&text, "nodens_guard_ready", "gauge", "Whether every list was read and reviews are answered.",
+        guard_metrics_value(&text, "nodens_guard_ready", "gauge", "Whether every list was read and reviews are decided.",
                             guard_watches_are_ready(webhook->watches));
         guard_metrics_value(&text, "nodens_guard_current", "gauge",
                             "Whether namespaces and constraints are known to be current.",
                             guard_watches_are_current(webhook->watches));
-        guard_metrics_value(&text, "nodens_guard_rbac_fresh", "gauge", "Whether the index of RBAC is relied upon.",
+        guard_metrics_value(&text, "nodens_guard_rbac_fresh", "gauge",
+                            "Whether the RBAC index is complete and used for decisions.",
                             guard_watches_have_fresh_rbac(webhook->watches));
-        guard_metrics_value(&text, "nodens_guard_leads", "gauge", "Whether this guard gives namespaces their ranges.",
+        guard_metrics_value(&text, "nodens_guard_leads", "gauge",
+                            "Whether this guard is the leader that allocates ID ranges to namespaces.",
                             allocator && guard_allocator_leads(allocator));
         guard_metrics_value(&text, "nodens_guard_access_reviews_total", "counter",
-                            "Rights that the API server was asked about.", guard_access_reviews_sent(webhook->access_reviews));
+                            "SubjectAccessReviews sent to the API server.",
+                            guard_access_reviews_sent(webhook->access_reviews));
         guard_metrics_value(&text, "nodens_guard_clients_refused_total", "counter",
-                            "Requests that were refused for want of a client certificate.", guard_server_refused(r->server));
-        guard_metrics_value(&text, "nodens_guard_constraints", "gauge", "Constraints that are in use.",
+                            "Requests refused because the client certificate is missing or not accepted.",
+                            guard_server_refused(r->server));
+        guard_metrics_value(&text, "nodens_guard_constraints", "gauge", "Constraints in use.",
                             webhook->store->constraints.map.count);
-        guard_metrics_value(&text, "nodens_guard_namespaces", "gauge", "Namespaces that are known.",
+        guard_metrics_value(&text, "nodens_guard_namespaces", "gauge", "Namespaces in the store.",
                             webhook->store->namespaces.map.count);
         guard_exchange_respond(exchange, 200, "text/plain; version=0.0.4", nd_text_get(&text), text.length);
 }
 
-/* The kubelet's probes have no certificate. They get one word, which says nothing about the
- * cluster. */
+/* The kubelet's probes have no certificate. Their responses are a single word and reveal nothing
+ * about the cluster. */
 enum guard_right guard_routes_needed_right(const char *method, const char *path) {
         static const char *const probes[] = {"/healthz", "/livez", "/readyz"};
         bool reads = nd_streq(method, "GET") || nd_streq(method, "HEAD");
@@ -53,11 +57,12 @@ enum guard_right guard_routes_needed_right(const char *method, const char *path)
         return reads && nd_streq(path, "/metrics") ? GUARD_RIGHT_METRICS : GUARD_RIGHT_REVIEW;
 }
 
-/* The path of a hook says its flow, and how strict the API server takes the namespace to be. */
+/* The path of a hook selects its flow, and carries the mode that the API server assumes for the
+ * namespace. */
 static const struct route {
         const char *path;
         enum guard_flow flow;
-        enum guard_mode mode; /* GUARD_MODE_OFF: it does not say */
+        enum guard_mode mode; /* GUARD_MODE_OFF: the path carries none */
 } routes[] = {
         {"/mutate", GUARD_FLOW_MUTATE, GUARD_MODE_OFF},
         {"/mutate/enforce", GUARD_FLOW_MUTATE, GUARD_MODE_ENFORCE},
@@ -75,14 +80,14 @@ static const struct route *route_of(const char *path) {
         return nullptr;
 }
 
-/* Logged when it begins and when it ends. */
+/* Logs the transitions only. */
 static void note_staleness(struct guard_routes *r) {
         const struct guard_watches *watches = r->webhook->watches;
         bool stale = watches->ready && !guard_watches_are_current(watches);
 
         if (stale && !r->stale)
                 nd_log(ND_LOG_WARNING,
-                       "the API server is not heard: reviews are refused until namespaces and constraints are known to be "
+                       "no contact with the API server: reviews are denied until namespaces and constraints are known to be "
                        "current");
         else if (!stale && r->stale)
                 nd_log(ND_LOG_INFO, "namespaces and constraints are current again");
@@ -114,7 +119,7 @@ void guard_routes_handle(struct guard_exchange *exchange, void *userdata) {
         else if (!route)
                 respond_plain(exchange, 404, "not found\n");
         else if (!nd_streq(method, "POST"))
-                respond_plain(exchange, 405, "an AdmissionReview is sent by POST\n");
+                respond_plain(exchange, 405, "method not allowed: send an AdmissionReview by POST\n");
         else
                 on_review(r->webhook, exchange, route);
 }

@@ -7,7 +7,7 @@
 struct guard_routes {
         const struct guard_webhook *webhook;
         const struct guard_server *server; /* for its metrics; set before the first request */
-        bool stale;                        /* it was logged that reviews are refused */
+        bool stale;                        /* logged already that reviews are denied */
 };
 
 /* For struct guard_server_settings; userdata is a struct guard_routes. */

@@ -2,13 +2,13 @@
 /* scc-webhook.c - one review of security context constraints, from its bytes to its response
  *
  * Theory of operation
- *   Most reviews are answered at once from memory. What is missing is fetched: a namespace that the
+ *   Most reviews are decided at once from memory. Missing facts are fetched: a namespace that the
  *   watch has not reported yet, the pod of an exec, an access check that the RBAC index cannot
- *   affirm. advance() is called whenever something has come, and begins again from the start:
- *   deciding twice costs microseconds, and nothing that was true before the wait is relied upon
- *   after it. Access reviews are requested in the order of constraints and in batches, so a user
- *   allowed by the first constraint costs one query, not 1,000. Everything of a review is in its
- *   arena and goes with it. A response that lacks a fact is a denial that can be retried. */
+ *   affirm. advance() is called after every fetch and starts over: deciding twice costs
+ *   microseconds, and nothing that was true before the wait is relied upon after it. Access reviews
+ *   are requested in the order of constraints and in batches, so a user allowed by the first
+ *   constraint costs one query, not 1,000. All memory of a review is in its arena. A review that
+ *   lacks a fact is denied with a response that can be retried. */
 #include "guard/webhook/scc-webhook.h"
 
 #include "base/assert.h"
@@ -27,16 +27,17 @@ static constexpr uint64_t fetch_timeout_us = 2 * ND_SECOND_US;
 struct session {
         const struct guard_webhook *webhook;
         struct guard_exchange *exchange;
-        uint64_t share; /* of its client */
+        uint64_t share; /* number of its client, for the API client's fair queue */
         struct nd_arena arena;
         struct guard_review review;
         struct guard_admission admission;
         unsigned pending, rounds;
         bool fetched_namespace, fetched_pod;
-        const char *failure; /* why something could not be fetched */
+        const char *failure; /* why a fetch failed */
 };
 
-struct pending_review { /* a SubjectAccessReview in flight */
+/* A SubjectAccessReview in flight. */
+struct pending_review {
         struct session *session;
         size_t number;
 };
@@ -56,7 +57,7 @@ static void fail(struct session *s, const struct nd_error *error) {
 static void finish(struct session *s, struct guard_response *response) {
         if (!response->allowed && s->failure) {
                 guard_response_deny(response, 503, "ServiceUnavailable",
-                                    nd_arena_format(&s->arena, "cannot be decided: %s", s->failure));
+                                    nd_arena_format(&s->arena, "cannot decide the review: %s", s->failure));
                 response->retry_s = GUARD_RETRY_SECONDS;
         }
         guard_webhook_respond(s->webhook, s->exchange,
@@ -65,7 +66,7 @@ static void finish(struct session *s, struct guard_response *response) {
         session_free(s);
 }
 
-/* ---- what is fetched ---- */
+/* ---- fetching ---- */
 
 static void on_namespace(const struct nd_error *error, void *userdata) {
         struct session *s = userdata;
@@ -143,7 +144,7 @@ static struct nd_error *request_one(struct session *s, size_t number) {
         return error;
 }
 
-/* Answers open checks from the cache, and requests access reviews for the others. */
+/* Resolves open checks from the cache, and requests access reviews for the rest. */
 static void request_reviews(struct session *s) {
         nd_autoerror struct nd_error *error = nullptr;
 
@@ -170,13 +171,13 @@ static void decide(struct session *s) {
                         return;
                 }
                 if (s->failure)
-                        break; /* an API server that did not answer is not asked more */
+                        break; /* after a failed query the API server is not queried again */
                 request_reviews(s);
                 if (s->pending > 0)
-                        return; /* on_access_review() goes on */
+                        return; /* on_access_review() continues */
         }
         if (!s->failure)
-                s->failure = "the cluster's constraints change too fast";
+                s->failure = "constraints or roles changed too often while the review was decided";
         response.allowed = false;
         finish(s, &response);
 }

@@ -4,7 +4,7 @@
 
 #include "guard/webhook/webhook.h"
 
-/* Handles one review, from its bytes to its response. mode is the one that the hook's path says;
- * GUARD_MODE_OFF: it says none. */
+/* Handles one review, from its bytes to its response. mode comes from the hook's path;
+ * GUARD_MODE_OFF: the path carries none. */
 void guard_scc_webhook_handle(const struct guard_webhook *webhook, struct guard_exchange *exchange, bool validating,
                               enum guard_mode mode);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* webhook.h - what every webhook works with, and how a review comes in and its response goes out */
+/* webhook.h - context that all webhooks share, and receiving reviews and sending responses */
 #pragma once
 
 #include "guard/access/access-review.h"
@@ -19,8 +19,8 @@ struct guard_webhook {
         struct guard_metrics *metrics;
 };
 
-/* Decodes the review of an exchange. A body that cannot be read is answered and counted here; then
- * it returns false. */
+/* Decodes the review of an exchange. Returns false if the body cannot be read; the error response
+ * is sent and counted here. */
 bool guard_webhook_receive(const struct guard_webhook *webhook, struct guard_exchange *exchange, struct nd_arena *arena,
                            struct guard_review *ret);
 

@@ -97,7 +97,7 @@ def test_a_required_constraint_is_the_only_one(plane: Plane, node: str) -> None:
     assert scc(plane.create(ns, {"hostUsers": False}, annotations=required)) == "restricted-v3"
     assert "Host Users must be set to false" in plane.create(ns, {"hostUsers": True}, annotations=required, ok=False)
     missing = plane.create(ns, {}, annotations={"openshift.io/required-scc": "nothing"}, ok=False)
-    assert "there is no security context constraint 'nothing'" in missing
+    assert "security context constraint 'nothing', which does not exist" in missing
 
 
 def test_updates(plane: Plane) -> None:

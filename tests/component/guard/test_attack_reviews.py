@@ -86,7 +86,7 @@ def test_another_authority_counts_on_open_connections_too(tmp_path: Path) -> Non
         shutil.copy(tmp_path / "ca.crt", tmp_path / "server-ca.crt")
         shutil.copy(tmp_path / "new.crt", tmp_path / "ca.crt.new")
         (tmp_path / "ca.crt.new").rename(tmp_path / "ca.crt")
-        wait_until(lambda: "took a new certificate" in alone.log(), "the new authority")
+        wait_until(lambda: "loaded a new certificate" in alone.log(), "the new authority")
         assert alone.ask("POST", "/mutate", review(object=POD), on=connection)[0] in (401, 403)
         connection.close()
 
@@ -206,7 +206,7 @@ def test_a_guard_that_does_not_hear_the_api_server_refuses(tmp_path: Path) -> No
         wait_until(lambda: alone.ask("GET", "/readyz", client=None)[0] == 503, "the end of its readiness")
         for path in ("/mutate/enforce", "/validate/enforce", "/validate/warn", "/validate", "/pod-security"):
             assert alone.ask("POST", path, ordinary)[0] == 503, path
-        assert "the API server is not heard" in alone.log() and alone.metric("nodens_guard_current") == 0
+        assert "no contact with the API server" in alone.log() and alone.metric("nodens_guard_current") == 0
         alone.api.hold.clear()
         wait_until(lambda: alone.ask("GET", "/readyz", client=None)[0] == 200, "its readiness")
         assert alone.ask("POST", "/mutate/enforce", ordinary)[0] == 200

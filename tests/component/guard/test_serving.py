@@ -128,4 +128,4 @@ def test_a_new_certificate_is_taken_without_a_restart(plane: Plane) -> None:
         wait_until(lambda: talk(plane, "serial", port)["serial"] != first, "the new certificate")
         words = kept.communicate(timeout=300)[0]
         assert json.loads(words) == {"answers": 20, "broken": 0}, "a connection that was open goes on"
-    assert "took a new certificate" in log.read_text()
+    assert "loaded a new certificate" in log.read_text()
