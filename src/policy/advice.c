@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* advice.c - the smallest change that lets a pod meet a level
  *
- * Each check has a fixer, which changes a copy of the pod and notes what it changed. The copy is judged again until nothing is said
- * against it, so an advice that is given was tried. A fixer removes what is forbidden and sets what is demanded, at the pod where
- * one line there does for all containers. */
+ * Each check has a fixer, which changes a copy of the pod and records the edit. The copy is
+ * evaluated again until it has no violations, so every advice was tried. A fixer removes what is
+ * forbidden and sets what is required, in the pod's context if one edit there covers all
+ * containers. */
 #include "policy/advice.h"
 
 #include <string.h>
@@ -11,10 +12,10 @@
 #include "policy/hostusers.h"
 
 enum {
-        ROUNDS = 3, /* a fix may uncover what another check says; more rounds never help */
+        ROUNDS = 3, /* a fix may uncover a violation of another check; more rounds never help */
 };
 
-/* One way, while it is walked. */
+/* One candidate: a copy of the pod with the edits so far. */
 struct way {
         struct nd_pod *pod;
         struct nd_arena *arena;
@@ -36,7 +37,7 @@ void nd_advice_done(struct nd_advice *advice) {
         nd_vector_push(&way->advice.edits, edit);
 }
 
-/* A container with its place, for loops over all of them. */
+/* A container and its position, for loops over all of them. */
 struct place {
         struct nd_pod_container *container;
         const char *list;
@@ -156,8 +157,8 @@ static bool is_plain_volume(uint64_t sources) {
         return false;
 }
 
-/* No value can be offered in its place: what the pod wants there, only its author knows. The copy keeps a harmless one, so that the
- * others' numbers stay. */
+/* No replacement can be suggested: only the author knows what the pod needs there. The copy keeps a
+ * harmless volume, so that the indices of the others stay. */
 static void remove_volume(struct way *way, size_t number) {
         way->pod->spec.volumes.items[number].sources = nd_pod_volume_bit(ND_VOLUME_EMPTY_DIR);
         note(way, nullptr, "spec.volumes[%zu]", number);
@@ -239,7 +240,8 @@ static void fix_proc_mount(struct way *way) {
                 }
 }
 
-/* Whether a check has something against this and nothing else, for what depends on the version: a pod is made of it and judged. */
+/* Whether a check forbids exactly this setting, if that depends on the version: evaluates a pod
+ * with nothing but this setting. */
 static bool is_forbidden(struct way *way, const char *check, struct nd_pod_context *context) {
         const struct nd_pod probe = {.spec = {.security = context}};
         struct nd_podsecurity_findings findings;
@@ -464,7 +466,8 @@ static void walk(struct way *way) {
         }
 }
 
-/* With a user namespace: what stands against it must go anyway, since no level but the laxest allows it. */
+/* With a user namespace. Host namespaces must go anyway, since only the level privileged allows
+ * them. */
 static bool begin_with_user_namespace(struct way *way, bool host_network_gate) {
         if (way->pod->spec.host_users == ND_OFF)
                 return false;

@@ -11,13 +11,14 @@ struct nd_advice_edit {
 
 struct nd_advice {
         nd_vector(struct nd_advice_edit) edits;
-        bool reached; /* after these edits the pod meets the level: it was tried */
+        bool reached; /* with these edits the pod meets the level: it was evaluated again */
         bool user_namespace;
 };
 
 void nd_advice_done(struct nd_advice *advice);
 
-/* Two ways are tried, with a user namespace and without one, and the shorter is given; of two that are as long the one that does not
- * change as whom the pod runs. Nothing to do is no edits. */
+/* Tries two candidates, with a user namespace and without one, and returns the one with fewer
+ * edits; with as many edits the one that keeps the user as which the pod runs. A pod that meets the
+ * level gets no edits. */
 void nd_advice_find(const struct nd_pod *pod, const struct nd_podsecurity_rule *rule, bool host_network_gate,
                     struct nd_arena *arena, struct nd_advice *ret);

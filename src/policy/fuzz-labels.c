@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels and annotations of a namespace, as an object of texts: there always is a policy, it is never laxer for what cannot be
- * read, and a block of IDs is never empty. */
+/* Labels and annotations of a namespace, as an object of strings: there always is a policy, invalid
+ * labels never make it laxer, and a block of IDs is never empty. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A constraint and a pod, {"scc": ..., "pod": ..., "namespace": {annotations}}: a pod that was taken fits again without a change, and
- * what a constraint forbids is not in it. And there is advice for every pod. */
+/* A constraint and a pod, {"scc": ..., "pod": ..., "namespace": {annotations}}: an admitted pod
+ * fits again without a change, and contains nothing that the constraint forbids. There is advice
+ * for every pod. */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -48,7 +49,7 @@ static void try_choice(const struct nd_scc *scc, const struct nd_pod *pod, const
         fuzz_require(again.scc == choice.scc);
 }
 
-/* What a glance rules out does not fit. */
+/* A constraint that nd_scc_is_out() rules out does not fit. */
 static void try_glance(const struct nd_scc *scc, const struct nd_pod *pod, const struct nd_scc_namespace *namespace,
                        struct nd_arena *arena) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
@@ -61,7 +62,7 @@ static void try_glance(const struct nd_scc *scc, const struct nd_pod *pod, const
         fuzz_require(errors.items.count > 0);
 }
 
-/* Whatever a pod is like, there is a way to every level. */
+/* Advice reaches every level for any pod. */
 static void try_advice(const struct nd_pod *pod, struct nd_arena *arena) {
         for (enum nd_podsecurity_level level = ND_LEVEL_PRIVILEGED; level <= ND_LEVEL_RESTRICTED; level++) {
                 const struct nd_podsecurity_rule rule = {.level = level, .version = ND_POLICY_LATEST};

@@ -25,7 +25,7 @@ static void validate_proc_mount(const struct nd_pod_container *c, const char *li
                              "spec.%s[%zu].securityContext.procMount", list, number);
 }
 
-/* Here the API server looks at the regular containers first. */
+/* As in the API server, the regular containers come first here. */
 static void validate_proc_mounts(const struct nd_pod *pod, struct nd_field_errors *errors) {
         const struct nd_pod_spec *spec = &pod->spec;
         bool user_namespace = nd_pod_has_user_namespace(pod);

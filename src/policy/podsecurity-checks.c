@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* podsecurity-checks.c - what the pod security standards look at
+/* podsecurity-checks.c - the checks of the pod security standards
  *
- * The policy is the table of checks near the end. Above it stand the checks, those of profiles in
- * podsecurity-profiles.c: each walks the pod, collects who does something that is not allowed and
- * which values they use, and words the finding. Containers are told in the order of the pod, values
- * sorted. */
+ * The policy is the table of checks near the end. Above it are the checks, except for those of
+ * profiles, which are in podsecurity-profiles.c. Each check walks the pod, collects containers with
+ * a forbidden setting and the values they use, and formats the finding. Containers are listed in
+ * the order of the pod, values are sorted. */
 #include "policy/podsecurity-profiles.h"
 #include "policy/podsecurity-text.h"
 
-enum spares { /* whom a revision of a check does not ask */
-              SPARES_NOBODY = 0,
-              SPARES_WINDOWS = 1 << 0,
-              SPARES_USER_NAMESPACE = 1 << 1,
+/* Pods that a revision of a check skips. */
+enum skips {
+        SKIPS_NONE = 0,
+        SKIPS_WINDOWS = 1 << 0,
+        SKIPS_USER_NAMESPACE = 1 << 1,
 };
 
 enum {
         REVISIONS = 5,
 };
 
-/* From one minor version on a check is done in this way. */
+/* The form of a check from one minor version on. */
 struct revision {
         uint32_t from;
-        enum spares spares;
-        const char *const *allowed; /* a list that ends with nullptr, for the checks that have one */
-        /* Fills reason and detail where the pod is not allowed. */
+        enum skips skips;
+        const char *const *allowed; /* ends with nullptr, for checks that have a list */
+        /* Sets reason and detail if the pod is not allowed. */
         void (*run)(const struct nd_pod *pod, const char *const *allowed, struct nd_arena *arena,
                     struct nd_podsecurity_finding *finding);
 };
@@ -31,13 +32,13 @@ struct revision {
 struct check {
         const char *id; /* nullptr ends the table */
         enum nd_podsecurity_level level;
-        const char *overrides; /* a baseline check that need not run at the restricted level */
+        const char *overrides; /* a baseline check that is skipped at the restricted level */
         struct revision revisions[REVISIONS];
 };
 
 /* ---- capabilities ---- */
 
-/* Adds what is not allowed to the set, and says whether anything was. */
+/* Adds forbidden items to the set. Returns whether there were any. */
 static bool collect_forbidden(const struct nd_shape_texts *added, const char *const *allowed, struct nd_arena *arena,
                               struct nd_podsecurity_names *forbidden) {
         size_t before = forbidden->count;
@@ -190,8 +191,8 @@ static void host_probes(const struct nd_pod *pod, [[maybe_unused]] const char *c
         nd_podsecurity_conclude(finding, "probe or lifecycle host", &detail, arena);
 }
 
-/* A volume with several sources is not valid, but can be asked about; then the first of these is
- * named. */
+/* A volume with several sources is invalid, but can be evaluated; then the first of these is
+ * reported. */
 static const enum nd_pod_volume_source forbidden_types[] = {
         ND_VOLUME_HOST_PATH,
         ND_VOLUME_GCE_PERSISTENT_DISK,
@@ -422,7 +423,7 @@ static const struct check checks[] = {
         {"procMount",
          ND_LEVEL_BASELINE,
          nullptr,
-         {{.from = 0, .run = proc_mount}, {.from = 35, .run = proc_mount, .spares = SPARES_USER_NAMESPACE}}},
+         {{.from = 0, .run = proc_mount}, {.from = 35, .run = proc_mount, .skips = SKIPS_USER_NAMESPACE}}},
         {"seLinuxOptions",
          ND_LEVEL_BASELINE,
          nullptr,
@@ -445,12 +446,12 @@ static const struct check checks[] = {
         {"allowPrivilegeEscalation",
          ND_LEVEL_RESTRICTED,
          nullptr,
-         {{.from = 8, .run = privilege_escalation}, {.from = 25, .run = privilege_escalation, .spares = SPARES_WINDOWS}}},
+         {{.from = 8, .run = privilege_escalation}, {.from = 25, .run = privilege_escalation, .skips = SKIPS_WINDOWS}}},
         {"capabilities_restricted",
          ND_LEVEL_RESTRICTED,
          "capabilities_baseline",
          {{.from = 22, .run = capabilities_restricted, .allowed = bind_service},
-          {.from = 25, .run = capabilities_restricted, .allowed = bind_service, .spares = SPARES_WINDOWS}}},
+          {.from = 25, .run = capabilities_restricted, .allowed = bind_service, .skips = SKIPS_WINDOWS}}},
         {"procMount_restricted", ND_LEVEL_RESTRICTED, "procMount", {{.from = 35, .run = proc_mount}}},
         {"restrictedVolumes",
          ND_LEVEL_RESTRICTED,
@@ -459,16 +460,16 @@ static const struct check checks[] = {
         {"runAsNonRoot",
          ND_LEVEL_RESTRICTED,
          nullptr,
-         {{.from = 0, .run = run_as_non_root}, {.from = 35, .run = run_as_non_root, .spares = SPARES_USER_NAMESPACE}}},
+         {{.from = 0, .run = run_as_non_root}, {.from = 35, .run = run_as_non_root, .skips = SKIPS_USER_NAMESPACE}}},
         {"runAsUser",
          ND_LEVEL_RESTRICTED,
          nullptr,
-         {{.from = 23, .run = run_as_user}, {.from = 35, .run = run_as_user, .spares = SPARES_USER_NAMESPACE}}},
+         {{.from = 23, .run = run_as_user}, {.from = 35, .run = run_as_user, .skips = SKIPS_USER_NAMESPACE}}},
         {"seccompProfile_restricted",
          ND_LEVEL_RESTRICTED,
          "seccompProfile_baseline",
          {{.from = 19, .run = nd_podsecurity_check_seccomp_restricted},
-          {.from = 25, .run = nd_podsecurity_check_seccomp_restricted, .spares = SPARES_WINDOWS}}},
+          {.from = 25, .run = nd_podsecurity_check_seccomp_restricted, .skips = SKIPS_WINDOWS}}},
         {},
 };
 
@@ -483,7 +484,7 @@ static const struct revision *revision_at(const struct check *check, uint64_t mi
         return newest;
 }
 
-/* A restricted check stands in for the baseline check that it is stricter than. */
+/* A restricted check replaces the baseline check that it is stricter than. */
 static bool is_overridden(const struct check *check, uint64_t minor) {
         for (const struct check *other = checks; other->id; other++)
                 if (other->overrides && nd_streq(other->overrides, check->id) && revision_at(other, minor))
@@ -492,8 +493,8 @@ static bool is_overridden(const struct check *check, uint64_t minor) {
 }
 
 static bool is_spared(const struct revision *revision, const struct nd_pod *pod) {
-        return (revision->spares & SPARES_WINDOWS && nd_pod_is_windows(pod)) ||
-               (revision->spares & SPARES_USER_NAMESPACE && nd_pod_has_user_namespace(pod));
+        return (revision->skips & SKIPS_WINDOWS && nd_pod_is_windows(pod)) ||
+               (revision->skips & SKIPS_USER_NAMESPACE && nd_pod_has_user_namespace(pod));
 }
 
 void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,

@@ -148,7 +148,7 @@ static bool seccomp_is_good(const struct nd_pod_profile *profile) {
                nd_streq(nd_kube_or_empty(profile->type), "RuntimeDefault");
 }
 
-/* Who sets a bad profile, and who is left with none. */
+/* Who sets a forbidden profile, and which containers have none. */
 struct seccomp_sins {
         bool pod;
         struct nd_podsecurity_names containers;

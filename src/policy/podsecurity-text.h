@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* podsecurity-text.h - lists of names and the wording of findings, for the checks */
+/* podsecurity-text.h - lists of names and texts of findings, for the checks */
 #pragma once
 
 #include "policy/podsecurity.h"
@@ -13,13 +13,15 @@ struct nd_podsecurity_names {
 
 void nd_podsecurity_names_add(struct nd_podsecurity_names *names, struct nd_arena *arena, const char *name);
 void nd_podsecurity_names_sort(struct nd_podsecurity_names *names);
-void nd_podsecurity_names_unite(struct nd_podsecurity_names *names); /* sorts, and drops duplicates */
+/* sorts and removes duplicates */
+void nd_podsecurity_names_unite(struct nd_podsecurity_names *names);
 
-bool nd_podsecurity_is_in(const char *const *allowed, const char *value); /* a list that ends with nullptr */
+/* allowed ends with nullptr */
+bool nd_podsecurity_is_in(const char *const *allowed, const char *value);
 
 const char *nd_podsecurity_plural(const char *one, const char *many, size_t count);
 
-/* Names with commas between them; each between quotes, which may be "". */
+/* Names separated by commas; each in quotes, which may be "". */
 void nd_podsecurity_put_names(struct nd_text *text, const struct nd_podsecurity_names *names, const char *quote);
 
 /* containers "a", "b" */

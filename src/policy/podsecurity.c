@@ -53,11 +53,11 @@ int nd_podsecurity_level_parse(const char *text, enum nd_podsecurity_level *ret)
 /* One of the three modes while its two labels are read. */
 struct mode {
         const char *name;
-        enum nd_podsecurity_level
-                when_bad; /* what a level that cannot be read becomes: enforcing fails closed, telling fails open */
+        /* An invalid level becomes this one: enforce fails closed, audit and warn fail open. */
+        enum nd_podsecurity_level when_bad;
         struct nd_podsecurity_rule *rule;
-        bool has_level;   /* the label is there */
-        bool level_valid; /* and could be read */
+        bool has_level;   /* the label exists */
+        bool level_valid; /* and is valid */
         bool has_version;
 };
 
@@ -93,7 +93,8 @@ void nd_podsecurity_of_labels(const struct nd_shape_pairs *labels, const char *p
         read_mode(labels, prefix, &enforce, errors);
         read_mode(labels, prefix, &audit, errors);
         read_mode(labels, prefix, &warn, errors);
-        /* Whoever enforces more than is warned about by default wants the warnings, too. */
+        /* A namespace that enforces more than the default level of warnings also gets the
+         * warnings. */
         if (!warn.has_level && enforce.level_valid && policy.enforce.level > policy.warn.level) {
                 policy.warn.level = policy.enforce.level;
                 if (!warn.has_version)

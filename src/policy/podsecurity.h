@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* podsecurity.h - the pod security standards, in every policy version
  *
- * Verdict and text are those of Kubernetes' own admission plugin (tests/component/policy compares). From policy version 1.35 on
- * a pod with hostUsers: false is spared three checks: it may run as root (restricted), and unmask /proc (baseline only). */
+ * Verdict and text are those of Kubernetes' own admission plugin (tests/component/policy compares
+ * them). From policy version 1.35 on three checks skip pods with hostUsers: false: such a pod may
+ * run as root (restricted), and unmask /proc (baseline only). */
 #pragma once
 
 #include "base/text.h"
@@ -10,19 +11,21 @@
 #include "kube/pod.h"
 #include "kube/version.h"
 
-enum nd_podsecurity_level { /* laxest first */
-                            ND_LEVEL_PRIVILEGED,
-                            ND_LEVEL_BASELINE,
-                            ND_LEVEL_RESTRICTED,
+/* Laxest first. */
+enum nd_podsecurity_level {
+        ND_LEVEL_PRIVILEGED,
+        ND_LEVEL_BASELINE,
+        ND_LEVEL_RESTRICTED,
 };
 
 enum {
-        ND_PODSECURITY_NEWEST = 35, /* the last minor in which a check changed; later ones and "latest" mean this */
-        ND_PODSECURITY_CHECKS = 32, /* at least as many as there are checks */
+        /* the last minor in which a check changed; later ones and "latest" are equal to it */
+        ND_PODSECURITY_NEWEST = 35,
+        ND_PODSECURITY_CHECKS = 32, /* at least the number of checks */
         ND_PODSECURITY_TEXT = 1 << 20,
 };
 
-/* What one check says against a pod. */
+/* The violation of one check. */
 struct nd_podsecurity_finding {
         const char *check;  /* its id: "runAsNonRoot" */
         const char *reason; /* "runAsNonRoot != true" */
@@ -43,7 +46,8 @@ struct nd_podsecurity_rule {
 void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,
                              struct nd_podsecurity_findings *ret);
 
-/* "reason (detail), reason (detail)", as in a refusal; only the reasons, as in a warning about many pods. */
+/* "reason (detail), reason (detail)", as in a denial; only the reasons, as in a warning about many
+ * pods. */
 void nd_podsecurity_details(const struct nd_podsecurity_findings *findings, struct nd_text *text);
 void nd_podsecurity_reasons(const struct nd_podsecurity_findings *findings, struct nd_text *text);
 
@@ -52,9 +56,10 @@ enum nd_podsecurity_level nd_podsecurity_level(const struct nd_pod *pod, struct 
                                                struct nd_arena *arena);
 
 const char *nd_podsecurity_level_name(enum nd_podsecurity_level level);
-[[nodiscard]] int nd_podsecurity_level_parse(const char *text, enum nd_podsecurity_level *ret); /* -EINVAL */
+/* -EINVAL */
+[[nodiscard]] int nd_podsecurity_level_parse(const char *text, enum nd_podsecurity_level *ret);
 
-/* What a namespace's labels ask for. */
+/* The policy that a namespace's labels set. */
 struct nd_podsecurity_policy {
         struct nd_podsecurity_rule enforce;
         struct nd_podsecurity_rule audit;
@@ -63,8 +68,8 @@ struct nd_podsecurity_policy {
 
 #define ND_PODSECURITY_PREFIX "pod-security.kubernetes.io/"
 
-/* Labels below a prefix, over defaults. There always is a policy: what cannot be read is enforced as restricted and not warned
- * about, and an error says so. */
+/* Reads labels with a prefix, over defaults. There always is a policy: invalid labels enforce
+ * restricted and warn about nothing, and an error reports them. */
 void nd_podsecurity_of_labels(const struct nd_shape_pairs *labels, const char *prefix,
                               const struct nd_podsecurity_policy *defaults, struct nd_podsecurity_policy *ret,
                               struct nd_field_errors *errors);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scc-choice.c - which constraint takes a pod
+/* scc-choice.c - chooses the constraint that admits a pod
  *
- * Constraints are tried in their order; the first that fits and may be used wins. Fit first, then ask about rights: most
- * constraints do not fit most pods, and asking may cost a round trip. What a glance rules out is not tried at all, and what does not
- * fit is not put into words; only a refusal goes back for them. A constraint that is broken, or that needs a range which the
- * namespace has not got, does not fit; the others go on.
+ * Constraints are tried in order; the first that fits and may be used wins. Access is checked only
+ * for constraints that fit: most constraints do not fit most pods, and an access check may cost a
+ * round trip. nd_scc_is_out() rules most of them out cheaply, and the reasons of a misfit are only
+ * formatted for a denial, in a second pass. A constraint that is invalid, or needs a range that the
+ * namespace does not have, does not fit; the others are tried all the same.
  *
- * hostUsers: false is set for a pod that does not say, where its namespace asks for it, or where nothing takes the pod without.
- * Never where the API server would refuse it, and never on an update. */
+ * hostUsers: false is set for a pod that leaves it open, if its namespace asks for it, or if no
+ * constraint admits the pod without. Never if the API server would refuse it, and never on an
+ * update. */
 #include <string.h>
 
 #include "policy/hostusers.h"
@@ -57,7 +59,7 @@ static bool same_capabilities(const struct nd_pod_capabilities *a, const struct 
         return same_texts(&a->add, &b->add) && same_texts(&a->drop, &b->drop);
 }
 
-/* What a constraint may change in a container. No context is the same as an empty one. */
+/* Compares the fields that a constraint may fill in. No context equals an empty one. */
 static bool same_context(const struct nd_pod_container_context *a, const struct nd_pod_container_context *b) {
         static const struct nd_pod_container_context none = {};
 
@@ -79,7 +81,7 @@ static bool same_pod_context(const struct nd_pod_context *a, const struct nd_pod
                same_selinux(a->selinux, b->selinux) && same_profile(a->seccomp, b->seccomp);
 }
 
-/* Whether a constraint left the pod as it was. */
+/* Whether a constraint left the pod unchanged. */
 static bool is_unchanged(const struct nd_pod *before, const struct nd_pod *after, bool ephemeral) {
         size_t checked = before->spec.init_containers.count + before->spec.containers.count;
         const struct nd_pod_container *a, *b;
@@ -110,10 +112,11 @@ static const char *errors_text(const struct nd_scc *scc, const struct nd_field_e
         return nd_arena_strdup(errors->arena, nd_text_get(&text));
 }
 
-/* Tries one constraint: whether it takes the pod, or, where words are wanted, why not. */
+/* Tries one constraint: returns whether it admits the pod. With verbose, the reason against it is
+ * recorded. */
 static bool try_one(const struct nd_scc_request *request, const struct nd_scc *scc, const struct nd_pod *pod,
-                    struct nd_arena *arena, struct nd_scc_choice *choice, bool words) {
-        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena, .quiet = !words};
+                    struct nd_arena *arena, struct nd_scc_choice *choice, bool verbose) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena, .quiet = !verbose};
         const char *name = nd_kube_or_empty(scc->metadata.name), *why;
         struct nd_scc bound;
         nd_autoerror struct nd_error *error = nd_scc_bind(scc, &request->namespace, arena, &bound);
@@ -124,18 +127,19 @@ static bool try_one(const struct nd_scc_request *request, const struct nd_scc *s
                 nd_scc_fit(&bound, changed, request->window, &errors);
         }
         if (error)
-                why = words ? nd_arena_format(arena, "provider %s: %s", name, nd_error_text(error)) : "";
+                why = verbose ? nd_arena_format(arena, "provider %s: %s", name, nd_error_text(error)) : "";
         else if (errors.items.count > 0)
-                why = words ? errors_text(scc, &errors) : "";
+                why = verbose ? errors_text(scc, &errors) : "";
         else if (request->update && !is_unchanged(pod, changed, request->ephemeral))
-                why = words ? nd_arena_format(arena, "provider %s: would have to change the pod", name) : "";
-        else if (words || (request->may_use && !request->may_use(scc, request->userdata)))
-                why = words ? nd_arena_format(arena, "provider \"%s\": Forbidden: not usable by user or serviceaccount", name)
-                            : "";
+                why = verbose ? nd_arena_format(arena, "provider %s: would have to change the pod", name) : "";
+        else if (verbose || (request->may_use && !request->may_use(scc, request->userdata)))
+                why = verbose ? nd_arena_format(arena, "provider \"%s\": Forbidden: not usable by user or serviceaccount",
+                                                name)
+                              : "";
         else
                 why = nullptr;
         if (why) {
-                if (words)
+                if (verbose)
                         miss(choice, scc, why);
                 return false;
         }
@@ -155,7 +159,8 @@ static bool try_all(const struct nd_scc_request *request, const struct nd_pod *p
         return false;
 }
 
-/* For a refusal: all again, with words. Whatever fits here was refused for want of rights, which need not be asked twice. */
+/* Formats the reasons of a denial. A constraint that fits here was not usable before, and its
+ * access is not checked again. */
 static void explain(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
                     struct nd_scc_choice *choice) {
         bool wants = nd_pod_has_user_namespace(pod) || request->userns != ND_SCC_USERNS_ASKED;
@@ -174,7 +179,8 @@ static bool try_with_user_namespace(const struct nd_scc_request *request, const 
         return choice->set_user_namespace;
 }
 
-/* Why a pod of a namespace that requires user namespaces cannot have one; nullptr where it can or does. */
+/* Returns why a pod of a namespace that requires user namespaces cannot have one; nullptr if it can
+ * or does. */
 static const char *required_refusal(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena) {
         const char *obstacle = nd_hostusers_obstacle(pod, request->host_network_gate);
 
@@ -183,7 +189,8 @@ static const char *required_refusal(const struct nd_scc_request *request, const 
         if (pod->spec.host_users == ND_ON)
                 return "the namespace requires user namespaces, but the pod sets spec.hostUsers to true";
         if (obstacle[0] != '\0')
-                return nd_arena_format(arena, "the namespace requires user namespaces, which %s does not go with", obstacle);
+                return nd_arena_format(arena, "the namespace requires user namespaces, but %s cannot be combined with one",
+                                       obstacle);
         if (!request->may_set_user_namespace)
                 return "the namespace requires user namespaces, but no schedulable node offers them to the pod's runtime class";
         return nullptr;
@@ -216,10 +223,11 @@ void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *po
         if (may_set && !first && try_with_user_namespace(request, pod, arena, ret))
                 return;
         if (request->is_open && request->is_open(request->userdata)) {
-                ret->refusal = "it is not known yet who may use what";
+                ret->refusal = "access to the constraints is not known yet";
                 return;
         }
-        if (first) { /* what counts is why the pod that was wanted is not taken */
+        /* the reasons are about the pod with the user namespace that the namespace asks for */
+        if (first) {
                 struct nd_pod *with = nd_pod_copy(pod, arena);
 
                 with->spec.host_users = ND_OFF;

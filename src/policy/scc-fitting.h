@@ -5,7 +5,7 @@
 
 #include "policy/scc.h"
 
-/* What stays the same while one constraint is tried. */
+/* Constant while one constraint is tried. */
 struct nd_scc_fitting {
         const struct nd_scc *scc;
         struct nd_pod *pod;
@@ -14,7 +14,8 @@ struct nd_scc_fitting {
         uint32_t window; /* 0: the pod has the host's IDs */
 };
 
-/* A context's place, spelled out only for an error: the pod's own where there is no list. */
+/* The position of a context, formatted for errors only; without a list it is the pod's own
+ * context. */
 struct nd_scc_spot {
         const char *list;
         size_t number;
@@ -24,7 +25,7 @@ struct nd_scc_spot {
 void nd_scc_fitting_error(struct nd_scc_fitting *f, const struct nd_scc_spot *spot, const char *field,
                           enum nd_field_problem problem, const char *value, const char *detail);
 
-/* nullptr is "". */
+/* Treats nullptr as "". */
 static inline bool nd_scc_is(const char *text, const char *other) {
         return nd_streq(nd_kube_or_empty(text), nd_kube_or_empty(other));
 }

@@ -4,13 +4,13 @@
 
 #include "policy/scc.h"
 
-/* OpenShift's points: more = laxer. Each line outweighs all below it together. */
+/* OpenShift's points: more = laxer. Each value outweighs the sum of all below it. */
 enum {
         POINTS_PRIVILEGED = 1600000,
         POINTS_HOST_PORTS = 800000,
         POINTS_HOST_NETWORK = 400000,
         POINTS_HOST_VOLUME = 200000,
-        POINTS_VOLUME = 100000, /* any but those of files that Kubernetes writes */
+        POINTS_VOLUME = 100000, /* any but volumes with files that Kubernetes writes */
         POINTS_RUN_AS = 10000,
         POINTS_CAPABILITIES = 5000,
         POINTS_ADD_ONE = 300,
@@ -112,7 +112,7 @@ struct nd_scc_set nd_scc_set_make(const struct nd_scc *const *sccs, size_t count
         return set;
 }
 
-/* The first of the large steps at which two sums of points part. */
+/* Returns the reason of the largest step in which two sums of points differ. */
 static const char *points_reason(uint32_t a, uint32_t b) {
         static const struct {
                 uint32_t points;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scc-profiles.c - SELinux, seccomp and AppArmor of a constraint against a pod's */
+/* scc-profiles.c - compares SELinux, seccomp and AppArmor settings of a pod with a constraint */
 #include <string.h>
 
 #include "policy/scc-fitting.h"
@@ -25,7 +25,7 @@ static struct nd_shape_texts categories(struct nd_arena *arena, const char *text
         return list;
 }
 
-/* The same sensitivity and the same set of categories, in any order. */
+/* Equal sensitivity and equal sets of categories, in any order. */
 static bool levels_are_equal(struct nd_arena *arena, const char *expected, const char *actual) {
         const char *a = strchr(expected, ':'), *b = strchr(actual, ':');
         struct nd_shape_texts x, y;
@@ -73,9 +73,9 @@ static bool is_runtime_default(const char *profile) {
         return nd_streq(profile, "runtime/default") || nd_streq(profile, "docker/default");
 }
 
-/* A field in the syntax in which constraints are written; "" where it says nothing. The annotations
- * that this syntax comes from are dead: no kubelet reads them any more, so they say nothing about
- * how a container runs. */
+/* Returns a field in the syntax of constraints; "" if it is not set. The annotations that this
+ * syntax comes from are ignored: current kubelets do not read them, so they do not affect how a
+ * container runs. */
 static const char *seccomp_text(struct nd_arena *arena, const struct nd_pod_profile *profile) {
         if (!profile)
                 return "";
@@ -102,7 +102,7 @@ static struct nd_pod_profile *seccomp_field(struct nd_arena *arena, const char *
         return profile;
 }
 
-/* The first profile of the list that is not the wildcard, nullptr where there is none. */
+/* Returns the first profile of the list that is not the wildcard; nullptr if there is none. */
 static const char *default_profile(const struct nd_scc *scc) {
         for (size_t i = 0; i < scc->seccomp_profiles.count; i++)
                 if (!nd_streq(scc->seccomp_profiles.items[i], "*"))
@@ -164,8 +164,9 @@ bool nd_scc_matches_pattern(const struct nd_shape_texts *patterns, const char *n
 
 /* ---- AppArmor ----
  *
- * Nothing is filled in: where a pod says nothing, the kubelet means the runtime's default. Every field and annotation that is there is
- * compared, as pod security does it: kubelets read the field, those before 1.30 the annotation. A privileged container has no profile. */
+ * Nothing is filled in: for a pod without a profile the kubelet uses the runtime's default. Every
+ * field and annotation is compared, as in pod security: kubelets read the field, those before 1.30
+ * the annotation. A privileged container has no profile. */
 
 static const char *apparmor_text(struct nd_arena *arena, const struct nd_pod_profile *profile) {
         if (!profile)
@@ -176,7 +177,8 @@ static const char *apparmor_text(struct nd_arena *arena, const struct nd_pod_pro
                 return "runtime/default";
         if (nd_scc_is(profile->type, "Localhost"))
                 return nd_arena_format(arena, "localhost/%s", nd_kube_or_empty(profile->localhost));
-        return nd_arena_format(arena, "'%s'", nd_kube_or_empty(profile->type)); /* of a later Kubernetes: in no list */
+        /* a type of a later Kubernetes: in no list */
+        return nd_arena_format(arena, "'%s'", nd_kube_or_empty(profile->type));
 }
 
 static const char *apparmor_refusal(struct nd_scc_fitting *f, const char *profile) {

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scc-strategies.c - one constraint against one pod
+/* scc-strategies.c - tries one constraint on one pod
  *
- * Two halves, in this order: generate fills what the pod leaves open, validate compares what stands
- * there then. A constraint fits when nothing is said against it. The pod's own context is treated
- * before its containers', which inherit from it. Profiles are compared in scc-profiles.c, volumes
- * in scc-volumes.c. */
+ * Two steps: generate fills in fields that the pod leaves open, validate compares the result. A
+ * constraint fits if there are no errors. The pod's own context is handled before its containers',
+ * which inherit from it. Profiles are compared in scc-profiles.c, volumes in scc-volumes.c. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -23,7 +22,7 @@ void nd_scc_fitting_error(struct nd_scc_fitting *f, const struct nd_scc_spot *sp
 
 /* ---- IDs ---- */
 
-/* The first ID of a range that the pod can have. */
+/* Returns the first ID of a range that exists in the pod's user namespace. */
 static struct nd_shape_int first_usable(const struct nd_scc_fitting *f, struct nd_shape_int min) {
         return f->window > 0 && min.value >= f->window ? (struct nd_shape_int) {} : min;
 }
@@ -37,7 +36,7 @@ static void validate_window(struct nd_scc_fitting *f, struct nd_shape_int id, co
                 nd_arena_format(f->arena, "is outside of the IDs 0 to %u of the pod's user namespace", f->window - 1));
 }
 
-/* Nothing could be generated, because the constraint's range does not reach into the pod's window. */
+/* No ID could be generated, because the constraint's range and the pod's window do not overlap. */
 static void refuse_range(struct nd_scc_fitting *f, struct nd_shape_int min, struct nd_shape_int max,
                          const struct nd_scc_spot *spot, const char *field) {
         nd_scc_fitting_error(f, spot, field, ND_FIELD_INVALID, "null",
@@ -78,7 +77,8 @@ static void validate_groups(struct nd_scc_fitting *f, const struct nd_scc_groups
         }
 }
 
-/* Where the strategy generates: the first ID of the first range that the pod can have. */
+/* If the strategy generates a group: the first ID of the first range that exists in the pod's user
+ * namespace. */
 static struct nd_shape_int generate_group(struct nd_scc_fitting *f, const struct nd_scc_groups *groups,
                                           const struct nd_scc_spot *spot, const char *field) {
         if (!nd_scc_is(groups->type, "MustRunAs") || groups->ranges.count == 0)
@@ -109,7 +109,7 @@ static void fit_pod_groups(struct nd_scc_fitting *f, struct nd_pod_context *cont
         if (!context->fs_group.set)
                 context->fs_group = generate_group(f, &f->scc->fs_group, &of_pod, "fsGroup");
         if (f->errors->items.count > before)
-                return; /* what could not be generated need not be missed as well */
+                return; /* the failure to generate one was reported already */
         fs_groups.count = context->fs_group.set ? 1 : 0;
         validate_groups(f, &f->scc->fs_group, &fs_groups, "fsGroup");
         validate_groups(f, &f->scc->supplemental_groups, &context->supplemental_groups, "supplementalGroups");
@@ -128,8 +128,8 @@ static void fit_groups_policy(struct nd_scc_fitting *f, struct nd_pod_context *c
 
 /* ---- sysctls ---- */
 
-/* What Kubernetes 1.36 takes for safe. OpenShift asks the API server's kernel about three of them;
- * every kernel that has what we need (5.12) has them. */
+/* The safe sysctls of Kubernetes 1.36. OpenShift checks the API server's kernel for three of them;
+ * every kernel with the features that we need (5.12) has them. */
 static bool sysctl_is_safe(const char *name) {
         static const char *const safe[] = {
                 "kernel.shm_rmid_forced",
@@ -183,8 +183,8 @@ static void validate_host_namespaces(struct nd_scc_fitting *f) {
                              "Host Users must be set to false", "spec.hostUsers");
 }
 
-/* A HostProcess container of Windows is a process of the host: what privileged is on Linux. A pod
- * need not name its system to be one. */
+/* A HostProcess container of Windows is a process of the host, like a privileged one on Linux. A
+ * pod may have one without naming its operating system. */
 static void validate_host_process(struct nd_scc_fitting *f, const struct nd_pod_windows *windows,
                                   const struct nd_scc_spot *spot) {
         if (windows && windows->host_process == ND_ON && !f->scc->allow_privileged)
@@ -264,7 +264,8 @@ static void validate_user(struct nd_scc_fitting *f, const struct nd_pod_containe
                 return;
         }
         if (!user.set) {
-                if (!(f->window > 0 && nd_scc_is(strategy->type, "MustRunAsRange"))) /* there refuse_range() has said more */
+                /* there refuse_range() has reported more */
+                if (!(f->window > 0 && nd_scc_is(strategy->type, "MustRunAsRange")))
                         nd_scc_fitting_error(f, spot, "runAsUser", ND_FIELD_REQUIRED, nullptr, "");
                 return;
         }
@@ -294,7 +295,7 @@ static int compare_texts(const void *a, const void *b) {
         return strcmp(*(const char *const *) a, *(const char *const *) b);
 }
 
-/* The union of two lists without a third, sorted. */
+/* The union of two lists without the items of a third, sorted. */
 static struct nd_shape_texts joined(struct nd_arena *arena, const struct nd_shape_texts *a,
                                     const struct nd_shape_texts *without, const struct nd_shape_texts *b) {
         struct nd_shape_texts list = {.items = nd_arena_alloc(arena, a->count + b->count, sizeof *list.items)};
@@ -368,8 +369,8 @@ static void validate_capabilities(struct nd_scc_fitting *f, const struct nd_pod_
                                                              scc->required_drop.items[i]));
 }
 
-/* The kernel's own word for it, in either spelling: no_new_privs would be a promise that such a
- * container breaks. */
+/* CAP_SYS_ADMIN in both spellings. It contradicts allowPrivilegeEscalation: false (no_new_privs),
+ * which is therefore not filled in. */
 static bool adds_sys_admin(const struct nd_pod_container_context *context) {
         return context->capabilities && (nd_shape_texts_have(&context->capabilities->add, "CAP_SYS_ADMIN") ||
                                          nd_shape_texts_have(&context->capabilities->add, "SYS_ADMIN"));
@@ -444,8 +445,8 @@ static void fit_container(struct nd_scc_fitting *f, struct nd_pod_container *c, 
 
 /* ---- Windows ----
  *
- * The API server refuses what is Linux' in such a pod, so nothing is filled in and no user or profile is compared. What it takes of its host
- * is. */
+ * The API server refuses Linux fields in such a pod, so nothing is filled in and no user or profile
+ * is compared. Its access to the host is. */
 
 static void fit_windows_container(struct nd_scc_fitting *f, const struct nd_pod_container *c, const struct nd_scc_spot *spot) {
         if (c->security) {

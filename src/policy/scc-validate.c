@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scc-validate.c - what is wrong with a constraint itself */
+/* scc-validate.c - validation of a constraint */
 #include <string.h>
 
 #include "policy/scc.h"
@@ -108,7 +108,7 @@ static void validate_volumes(const struct nd_scc *scc, struct nd_field_errors *e
         for (size_t i = 0; i < scc->volumes.count; i++)
                 if (!volume_type_exists(scc->volumes.items[i]))
                         nd_field_add(errors, ND_FIELD_INVALID, nd_field_json(errors->arena, scc->volumes.items[i]),
-                                     "there is no such volume type", "volumes[%zu]", i);
+                                     "unknown volume type", "volumes[%zu]", i);
         if (scc->volumes.count > 1 && nd_shape_texts_have(&scc->volumes, "none"))
                 nd_field_add(errors, ND_FIELD_INVALID, "\"none\"", "if 'none' is specified, no other values are allowed",
                              "volumes");
@@ -122,7 +122,7 @@ static void validate_volumes(const struct nd_scc *scc, struct nd_field_errors *e
                              "allowedFlexVolumes");
 }
 
-/* Segments of letters, digits, - and _ joined by dots or slashes; a '*' may close the pattern. */
+/* Segments of letters, digits, - and _ joined by dots or slashes; a '*' may end the pattern. */
 static bool sysctl_pattern_is_valid(const char *pattern) {
         static const char inner[] = "abcdefghijklmnopqrstuvwxyz0123456789-_", outer[] = "abcdefghijklmnopqrstuvwxyz0123456789";
         size_t length = strlen(pattern);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scc-volumes.c - which of a pod's volumes a constraint allows */
+/* scc-volumes.c - compares a pod's volumes with a constraint */
 #include "policy/scc-fitting.h"
 
 static bool config_map_is_standard(const struct nd_pod_config_map_source *source) {
@@ -22,7 +22,8 @@ static bool downward_is_standard(const struct nd_pod_downward_source *source) {
         return true;
 }
 
-/* The volume that every pod gets for its service account: whoever may mount secrets may mount this. */
+/* The volume that every pod gets for its service account: a constraint that allows secrets allows
+ * it too. */
 static bool is_service_account_volume(const struct nd_pod_projected *projected) {
         nd_list_each(source, &projected->sources) {
                 if (!source->token && !source->config_map && !source->downward)

@@ -82,7 +82,7 @@ static const struct nd_shape scc_shape = SHAPE(nd_scc, scc_fields);
 static struct nd_error *check_list(const char *field, size_t count) {
         if (count <= ND_SCC_LIST)
                 return nullptr;
-        return nd_error_new(ND_INVALID, 0, "%s: %zu items, at most %d are read", field, count, ND_SCC_LIST);
+        return nd_error_new(ND_INVALID, 0, "%s: too many items (%zu, at most %d)", field, count, ND_SCC_LIST);
 }
 
 static struct nd_error *check_lists(const struct nd_scc *scc) {
@@ -149,7 +149,7 @@ static void push_text(struct nd_shape_texts *texts, const char *text) {
                 texts->items[texts->count++] = text;
 }
 
-/* allowHostDirVolumePlugin wins over the list: it adds hostPath, or takes it and the wildcard out. */
+/* allowHostDirVolumePlugin overrides the list: it adds hostPath, or removes it and the wildcard. */
 static struct nd_shape_texts volumes_with_host_dir(const struct nd_scc *scc, struct nd_arena *arena) {
         struct nd_shape_texts volumes = {
                 .items = nd_arena_alloc(arena, scc->volumes.count + ND_VOLUME_SOURCES + 2, sizeof(char *))};
@@ -179,7 +179,7 @@ void nd_scc_default(struct nd_scc *scc, struct nd_arena *arena) {
                 scc->user_namespace_level = "AllowHostLevel";
         if (scc->allow_privilege_escalation == ND_UNSET)
                 scc->allow_privilege_escalation = ND_ON;
-        if (!scc->volumes.items) { /* null means all, from a time before the list */
+        if (!scc->volumes.items) { /* null means all, from the time before the list existed */
                 scc->volumes.items = nd_arena_alloc(arena, 1, sizeof *scc->volumes.items);
                 scc->volumes.items[scc->volumes.count++] = "*";
         } else if (scc->volumes.count == 0) {
@@ -212,13 +212,13 @@ struct nd_error *nd_scc_block_parse(const char *text, struct nd_scc_id_pair *ret
         uint64_t last;
 
         if (!separator)
-                return nd_error_new(ND_INVALID, 0, "'%.100s' is no block: first/count or first-last is expected", text);
+                return nd_error_new(ND_INVALID, 0, "invalid block '%.100s': expected first/count or first-last", text);
         first_text = nd_strndup(text, (size_t) (separator - text));
         if (nd_text_parse_u32(first_text, &first) < 0 || nd_text_parse_u32(separator + 1, &second) < 0)
-                return nd_error_new(ND_INVALID, 0, "'%.100s' is no block: a number is not one of 32 bits", text);
+                return nd_error_new(ND_INVALID, 0, "invalid block '%.100s': both numbers must be 32-bit integers", text);
         last = *separator == '-' ? second : (uint64_t) first + second - 1;
         if ((*separator == '/' && second == 0) || last < first || last > UINT32_MAX)
-                return nd_error_new(ND_INVALID, 0, "'%.100s' is no block: it has no IDs, or some past 32 bits", text);
+                return nd_error_new(ND_INVALID, 0, "invalid block '%.100s': it is empty or exceeds 32 bits", text);
         *ret = (struct nd_scc_id_pair) {.min = ND_INT(first), .max = ND_INT((int64_t) last)};
         return nullptr;
 }
@@ -263,7 +263,7 @@ static struct nd_error *bind_selinux(const struct nd_scc_namespace *namespace, s
         return nullptr;
 }
 
-/* The blocks of the annotation; for fsGroup the first ID of the first one. */
+/* Returns the blocks of the annotation; for fsGroup the first ID of the first one. */
 static struct nd_error *bind_groups(const struct nd_scc_namespace *namespace, struct nd_arena *arena, bool single,
                                     struct nd_scc_groups *groups) {
         const char *text = namespace->supplemental_groups ? namespace->supplemental_groups : namespace->uid_range;

@@ -1,32 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scc.h - security context constraints: who may run what, with defaults for what a pod leaves open
+/* scc.h - security context constraints: what a user may run, and defaults for open fields of a pod
  *
- * OpenShift's model and words. An object is read by nd_scc_decode(), which also applies the defaults that OpenShift writes into it;
- * nd_scc_validate() says what is wrong with it. For one pod in one namespace a constraint is bound (the namespace's ranges put
- * in), then tried: nd_scc_fit() fills what the pod leaves open and says what does not fit.
+ * OpenShift's model and texts. nd_scc_decode() reads an object and applies the defaults that
+ * OpenShift writes into it; nd_scc_validate() validates it. For one pod in one namespace a
+ * constraint is bound (the namespace's ranges are filled in), then tried: nd_scc_fit() fills in
+ * open fields of the pod and reports what does not fit.
  *
- * Where we differ, on purpose
- *   1. Paths are those of the pod ("spec.containers[0].securityContext.runAsUser"), and the same error is said once.
- *   2. A pod with a user namespace of its own has a window of IDs. What is generated lies in it, and an ID outside is refused here:
- *      such a pod could not start.
- *   3. A constraint that cannot be bound does not fit; it does not stop the others.
- *   4. SYS_ADMIN without its prefix is the same capability: no default for allowPrivilegeEscalation beside it.
- *   5. Four extension fields, without effect where they are absent: allowedAppArmorProfiles, allowedProcMountTypes, runAsGroup,
- *      supplementalGroupsPolicy.
- *   6. Annotations about seccomp, which no kubelet reads any more, are neither believed nor written.
- *   7. Windows pods are asked about what they take of their host. OpenShift leaves them alone. */
+ * Deliberate differences from OpenShift
+ *   1. Paths are those of the pod ("spec.containers[0].securityContext.runAsUser"), and an error is
+ *      reported once.
+ *   2. A pod with a user namespace of its own has a window of IDs. Generated IDs lie in it, and an
+ *      ID outside is refused here: such a pod could not start.
+ *   3. A constraint that cannot be bound does not fit; the others are still tried.
+ *   4. SYS_ADMIN without its prefix is the same capability: no default for allowPrivilegeEscalation
+ *      beside it.
+ *   5. Four extension fields, without effect if they are absent: allowedAppArmorProfiles,
+ *      allowedProcMountTypes, runAsGroup, supplementalGroupsPolicy.
+ *   6. Annotations about seccomp, which current kubelets do not read, are neither evaluated nor
+ *      written.
+ *   7. The host access of Windows pods is checked. OpenShift does not check Windows pods. */
 #pragma once
 
 #include "kube/field.h"
 #include "kube/pod.h"
 
 enum {
-        ND_SCC_WINDOW = 65536, /* IDs of a pod's user namespace, unless the kubelet is told otherwise */
-        ND_SCC_LIST = 1024,    /* most items of a list in a constraint */
+        ND_SCC_WINDOW = 65536, /* IDs of a pod's user namespace, the kubelet's default */
+        ND_SCC_LIST = 1024,    /* maximum of items of a list in a constraint */
         ND_SCC_BYTES = 1 << 20,
 };
 
-struct nd_scc_id_pair { /* inclusive */
+/* Inclusive. */
+struct nd_scc_id_pair {
         struct nd_shape_int min;
         struct nd_shape_int max;
 };
@@ -76,28 +81,29 @@ struct nd_scc {
         struct nd_shape_texts allowed_unsafe_sysctls;
         struct nd_shape_texts forbidden_sysctls;
         /* extensions */
-        struct nd_shape_texts allowed_apparmor;    /* items == nullptr: not looked at */
-        struct nd_shape_texts allowed_proc_mounts; /* items == nullptr: not looked at */
-        struct nd_scc_groups run_as_group;         /* type == nullptr: not looked at */
-        const char *groups_policy;                 /* nullptr: not looked at */
+        struct nd_shape_texts allowed_apparmor;    /* items == nullptr: not compared */
+        struct nd_shape_texts allowed_proc_mounts; /* items == nullptr: not compared */
+        struct nd_scc_groups run_as_group;         /* type == nullptr: not compared */
+        const char *groups_policy;                 /* nullptr: not compared */
 };
 
 /* Reads an object and applies OpenShift's defaults. */
 [[nodiscard]] struct nd_error *nd_scc_decode(yyjson_val *value, struct nd_arena *arena, struct nd_scc *ret);
 void nd_scc_default(struct nd_scc *scc, struct nd_arena *arena);
 
-/* What OpenShift refuses when an object is written, and besides what would make it useless: a range turned around, a strategy
- * without the values that it needs, volume types and capabilities that do not exist. */
+/* Reports what OpenShift refuses when an object is written, and what would make it useless: a
+ * reversed range, a strategy without its values, unknown volume types and capabilities. */
 void nd_scc_validate(const struct nd_scc *scc, struct nd_field_errors *errors);
 
 bool nd_scc_requires_user_namespace(const struct nd_scc *scc);
 bool nd_scc_allows_volume(const struct nd_scc *scc, const char *type);
-const char *nd_scc_volume_type(enum nd_pod_volume_source source); /* as constraints spell it: "cephFS" */
+/* spelled as in constraints: "cephFS" */
+const char *nd_scc_volume_type(enum nd_pod_volume_source source);
 
-/* What a namespace's annotations give. */
+/* The ranges in a namespace's annotations. */
 struct nd_scc_namespace {
         const char *uid_range;           /* "1000650000/10000" */
-        const char *supplemental_groups; /* the same, comma separated; nullptr: the uid range */
+        const char *supplemental_groups; /* comma separated blocks; nullptr: the uid range */
         const char *mcs;                 /* "s0:c26,c5" */
 };
 
@@ -107,40 +113,46 @@ struct nd_scc_namespace {
 
 struct nd_scc_namespace nd_scc_namespace_of(const struct nd_shape_pairs *annotations);
 
-/* "first/count" or "first-last", 32 bits, never empty. Strict: OpenShift's scanner takes trailing junk and lets sums wrap. */
+/* Parses "first/count" or "first-last", 32 bits, never empty. Strict: OpenShift's scanner accepts
+ * trailing garbage and lets sums wrap. */
 [[nodiscard]] struct nd_error *nd_scc_block_parse(const char *text, struct nd_scc_id_pair *ret);
 
-/* A copy whose open values are those of the namespace. The error names what is missing. */
+/* Returns a copy with open values filled in from the namespace. The error names the missing
+ * annotation. */
 [[nodiscard]] struct nd_error *nd_scc_bind(const struct nd_scc *scc, const struct nd_scc_namespace *namespace,
                                            struct nd_arena *arena, struct nd_scc *ret);
 
-/* Whether the pod asks for anything that this constraint never allows, whatever it fills in. Cheap, and says nothing. */
+/* Whether the pod has a field that this constraint never allows, regardless of what it fills in.
+ * Cheap, and gives no reason. */
 bool nd_scc_is_out(const struct nd_scc *scc, const struct nd_pod *pod);
 
-/* Fills what the pod leaves open, and validates. The pod must be one that may be changed (nd_pod_copy()). */
+/* Fills in open fields of the pod and validates it. The pod must be a copy that may be changed
+ * (nd_pod_copy()). */
 void nd_scc_fit(const struct nd_scc *bound, struct nd_pod *pod, uint32_t window, struct nd_field_errors *errors);
 
 /* ---- order (scc-order.c) ---- */
 
 uint32_t nd_scc_points(const struct nd_scc *scc); /* fewer = stricter */
 
-/* Which is tried first: the higher priority; then, where a user namespace is wanted, the one that requires it; then fewer points; then
- * the name. Below, at or above 0. */
+/* The order in which constraints are tried: the higher priority first; then, for a user namespace,
+ * the one that requires it; then fewer points; then the name. Returns a value below, at or above
+ * 0. */
 int nd_scc_compare(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace);
 void nd_scc_sort(const struct nd_scc **sccs, size_t count, bool user_namespace);
 
-/* Why a goes before b, in OpenShift's words: "forbids host ports". */
+/* Returns why a comes before b, with OpenShift's texts: "forbids host ports". */
 const char *nd_scc_reason(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace);
 
 /* ---- choice (scc-choice.c) ---- */
 
-enum nd_scc_userns {                        /* the label security.nodens.io/user-namespaces of a namespace */
-                     ND_SCC_USERNS_ASKED,   /* only where nothing fits without */
-                     ND_SCC_USERNS_DEFAULT, /* set it wherever a pod does not say */
-                     ND_SCC_USERNS_REQUIRE, /* and refuse pods that cannot have it */
+/* The label security.nodens.io/user-namespaces of a namespace */
+enum nd_scc_userns {
+        ND_SCC_USERNS_ASKED,   /* only if no constraint fits without */
+        ND_SCC_USERNS_DEFAULT, /* set it for every pod that leaves it open */
+        ND_SCC_USERNS_REQUIRE, /* and refuse pods that cannot have it */
 };
 
-/* Constraints in the two orders in which they are tried; made once, for many requests. */
+/* Constraints in the two orders in which they are tried; built once, for many requests. */
 struct nd_scc_set {
         const struct nd_scc **plain;
         const struct nd_scc **with_user_namespace;
@@ -153,18 +165,19 @@ struct nd_scc_request {
         const struct nd_scc_set *set;
         struct nd_scc_namespace namespace;
         enum nd_scc_userns userns;
-        bool may_set_user_namespace; /* a node could run it */
+        bool may_set_user_namespace; /* a schedulable node offers it */
         bool host_network_gate;      /* UserNamespacesHostNetworkSupport */
         uint32_t window;
-        bool update;    /* then the pod must fit as it is */
-        bool ephemeral; /* but for its ephemeral containers, which are new and may be filled */
-        /* Asked only about constraints that fit. */
+        bool update;    /* the pod must fit as it is */
+        bool ephemeral; /* except for its ephemeral containers, which are new and may be filled */
+        /* Called only for constraints that fit. */
         bool (*may_use)(const struct nd_scc *scc, void *userdata);
-        bool (*is_open)(void *userdata); /* where given: whether that had to guess; then nobody wants to know why not */
+        /* if set: whether may_use() had to guess; then no reasons are recorded */
+        bool (*is_open)(void *userdata);
         void *userdata;
 };
 
-/* Why one constraint was not taken. */
+/* Why one constraint does not admit the pod. */
 struct nd_scc_miss {
         const struct nd_scc *scc;
         const char *text; /* "provider restricted-v2: ..." */
@@ -172,19 +185,19 @@ struct nd_scc_miss {
 
 struct nd_scc_choice {
         const struct nd_scc *scc; /* nullptr: none */
-        struct nd_pod *pod;       /* as it would be admitted */
-        bool set_user_namespace;  /* hostUsers: false is of ours */
+        struct nd_pod *pod;       /* as admitted, with filled fields */
+        bool set_user_namespace;  /* hostUsers: false was set here */
         nd_vector(struct nd_scc_miss) misses;
-        const char *refusal; /* where there is none: the whole text */
+        const char *refusal; /* if scc is nullptr: the whole text */
 };
 
 void nd_scc_choice_done(struct nd_scc_choice *choice);
 
-/* Everything that is handed back lives in the arena, but for the vector. */
+/* All output lives in the arena, except for the vector. */
 void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
                    struct nd_scc_choice *ret);
 
-/* ---- the constraints that come with the guard (scc-defaults.c) ---- */
+/* ---- the default constraints (scc-defaults.c) ---- */
 
 struct nd_scc_default {
         struct nd_scc scc;

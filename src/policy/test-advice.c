@@ -25,20 +25,20 @@ static char *advise(const char *json, enum nd_podsecurity_level level, const cha
         "\"allowPrivilegeEscalation\": false, \"capabilities\": {\"drop\": [\"ALL\"]}, \"seccompProfile\": {\"type\": \"Localhost\"}"
 #define POD(spec, context) "{\"spec\": {" spec " \"containers\": [{\"name\": \"a\", \"securityContext\": {" context "}}]}}"
 
-static void root_is_kept_by_a_user_namespace([[maybe_unused]] void **state) {
+static void a_user_namespace_lets_a_pod_stay_root([[maybe_unused]] void **state) {
         expect_text(advise(POD("", GOOD ", \"runAsUser\": 0"), ND_LEVEL_RESTRICTED, "latest"), "spec.hostUsers = false");
         expect_text(advise(POD("", GOOD), ND_LEVEL_RESTRICTED, "latest"),
-                    "spec.hostUsers = false"); /* as short as the other way */
+                    "spec.hostUsers = false"); /* as many edits as without */
         expect_text(advise(POD("", GOOD ", \"runAsUser\": 0"), ND_LEVEL_RESTRICTED, "v1.34"),
                     "spec.securityContext.runAsNonRoot = true; spec.containers[0].securityContext.runAsUser removed");
 }
 
-static void what_is_met_needs_no_advice([[maybe_unused]] void **state) {
+static void a_pod_that_meets_the_level_gets_no_advice([[maybe_unused]] void **state) {
         expect_text(advise(POD("\"hostUsers\": false,", GOOD), ND_LEVEL_RESTRICTED, "latest"), "");
         expect_text(advise(POD("", ""), ND_LEVEL_BASELINE, "latest"), "");
 }
 
-static void only_what_is_forbidden_goes([[maybe_unused]] void **state) {
+static void only_forbidden_fields_are_removed([[maybe_unused]] void **state) {
         expect_text(
                 advise("{\"spec\": {\"securityContext\": {\"sysctls\": [{\"name\": \"net.ipv4.tcp_syncookies\"}, {\"name\": \"x\"}], "
                        "\"seLinuxOptions\": {\"type\": \"container_t\", \"user\": \"u\", \"level\": \"s0\"}}}}",
@@ -48,7 +48,7 @@ static void only_what_is_forbidden_goes([[maybe_unused]] void **state) {
                     "spec.containers[0].securityContext.capabilities.add = [\"CHOWN\"]");
 }
 
-static void every_sin_has_a_remedy([[maybe_unused]] void **state) {
+static void every_violation_has_a_fix([[maybe_unused]] void **state) {
         nd_autofree char *text = advise(
                 "{\"metadata\": {\"annotations\": {\"container.apparmor.security.beta.kubernetes.io/a\": \"unconfined\"}}, \"spec\": {"
                 "\"hostNetwork\": true, \"hostPID\": true, \"hostIPC\": true, \"volumes\": [{\"name\": \"v\", \"hostPath\": {}}, {\"nfs\": {}}], "
@@ -66,10 +66,10 @@ static void every_sin_has_a_remedy([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(root_is_kept_by_a_user_namespace),
-                cmocka_unit_test(what_is_met_needs_no_advice),
-                cmocka_unit_test(only_what_is_forbidden_goes),
-                cmocka_unit_test(every_sin_has_a_remedy),
+                cmocka_unit_test(a_user_namespace_lets_a_pod_stay_root),
+                cmocka_unit_test(a_pod_that_meets_the_level_gets_no_advice),
+                cmocka_unit_test(only_forbidden_fields_are_removed),
+                cmocka_unit_test(every_violation_has_a_fix),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -18,7 +18,7 @@ static char *validate(const char *json, const char *old_json, bool gate) {
         return nd_strdup(nd_text_get(&text));
 }
 
-static void host_namespaces_do_not_go_with_a_user_namespace([[maybe_unused]] void **state) {
+static void host_namespaces_exclude_a_user_namespace([[maybe_unused]] void **state) {
         static const char pod[] =
                 "{\"spec\": {\"hostUsers\": false, \"hostNetwork\": true, \"hostPID\": true, \"hostIPC\": true}}";
 
@@ -30,7 +30,7 @@ static void host_namespaces_do_not_go_with_a_user_namespace([[maybe_unused]] voi
         expect_text(validate("{\"spec\": {\"hostUsers\": true, \"hostPID\": true}}", nullptr, false), "");
 }
 
-static void block_devices_do_not_either([[maybe_unused]] void **state) {
+static void block_devices_exclude_a_user_namespace([[maybe_unused]] void **state) {
         static const char pod[] =
                 "{\"spec\": {\"hostUsers\": false, \"initContainers\": [{\"volumeDevices\": [{\"name\": \"d\"}]}],"
                 " \"containers\": [{}, {\"volumeDevices\": [{}]}]}}";
@@ -38,7 +38,7 @@ static void block_devices_do_not_either([[maybe_unused]] void **state) {
         expect_text(validate(pod, nullptr, false),
                     "[spec.initContainers[0].volumeDevices: Forbidden: when `hostUsers` is false, "
                     "spec.containers[1].volumeDevices: Forbidden: when `hostUsers` is false]");
-        expect_text(validate(pod, pod, false), ""); /* allowed once, allowed for ever */
+        expect_text(validate(pod, pod, false), ""); /* what was allowed before stays allowed */
 }
 
 static void an_old_pod_keeps_its_host_network([[maybe_unused]] void **state) {
@@ -63,12 +63,12 @@ static void an_unmasked_proc_needs_a_user_namespace([[maybe_unused]] void **stat
                 "\"Unmasked\"");
 }
 
-static void windows_has_none([[maybe_unused]] void **state) {
+static void windows_pods_cannot_set_host_users([[maybe_unused]] void **state) {
         expect_text(validate("{\"spec\": {\"os\": {\"name\": \"windows\"}, \"hostUsers\": true}}", nullptr, false),
                     "spec.hostUsers: Forbidden: cannot be set for a windows pod");
 }
 
-static void an_obstacle_is_named([[maybe_unused]] void **state) {
+static void the_conflicting_field_is_returned([[maybe_unused]] void **state) {
         static const struct {
                 const char *pod;
                 const char *obstacle;
@@ -92,12 +92,12 @@ static void an_obstacle_is_named([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(host_namespaces_do_not_go_with_a_user_namespace),
-                cmocka_unit_test(block_devices_do_not_either),
+                cmocka_unit_test(host_namespaces_exclude_a_user_namespace),
+                cmocka_unit_test(block_devices_exclude_a_user_namespace),
                 cmocka_unit_test(an_old_pod_keeps_its_host_network),
                 cmocka_unit_test(an_unmasked_proc_needs_a_user_namespace),
-                cmocka_unit_test(windows_has_none),
-                cmocka_unit_test(an_obstacle_is_named),
+                cmocka_unit_test(windows_pods_cannot_set_host_users),
+                cmocka_unit_test(the_conflicting_field_is_returned),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts are compared with Kubernetes' own code, pod by pod, in tests/component/policy;
- * here stands what must be seen at a glance. */
+/* Cases worth seeing at a glance. tests/component/policy compares the texts with Kubernetes' own
+ * code, pod by pod. */
 #include "policy/podsecurity.h"
 
 #include <unit/expect.h>
@@ -9,7 +9,7 @@ static void decode(const char *json, struct nd_arena *arena, struct nd_pod *ret)
         expect_ok(nd_pod_decode(json, strlen(json), arena, ret));
 }
 
-/* What is said against the pod; "" where it is allowed. */
+/* Returns the violations of the pod; "" if it is allowed. */
 static char *verdict(const char *json, enum nd_podsecurity_level level, const char *version_text) {
         nd_autoarena struct nd_arena arena = {};
         nd_autotext struct nd_text text = ND_TEXT(ND_PODSECURITY_TEXT);
@@ -79,12 +79,12 @@ static void nothing_else_is_relaxed_in_a_user_namespace([[maybe_unused]] void **
                 "host namespaces (hostNetwork=true), hostPath volumes (volume \"v\")");
 }
 
-static void a_restricted_check_stands_in_for_the_laxer_one([[maybe_unused]] void **state) {
+static void a_restricted_check_replaces_the_baseline_one([[maybe_unused]] void **state) {
         expect_text(verdict("{\"spec\": {\"volumes\": [{\"name\": \"v\", \"hostPath\": {}}]}}", ND_LEVEL_RESTRICTED, "latest"),
                     "restricted volume types (volume \"v\" uses restricted volume type \"hostPath\")");
 }
 
-static void the_level_of_a_pod_is_the_strictest_that_it_meets([[maybe_unused]] void **state) {
+static void the_level_of_a_pod_is_the_strictest_it_meets([[maybe_unused]] void **state) {
         static const struct {
                 const char *pod;
                 enum nd_podsecurity_level level;
@@ -103,7 +103,7 @@ static void the_level_of_a_pod_is_the_strictest_that_it_meets([[maybe_unused]] v
         }
 }
 
-static void labels_fail_closed_where_they_enforce([[maybe_unused]] void **state) {
+static void invalid_enforce_labels_fail_closed([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
         const struct nd_podsecurity_rule lax = {.version = ND_POLICY_LATEST};
@@ -126,7 +126,7 @@ static void labels_fail_closed_where_they_enforce([[maybe_unused]] void **state)
         assert_int_equal(errors.items.count, 3);
 }
 
-static void what_is_enforced_is_warned_about([[maybe_unused]] void **state) {
+static void enforced_levels_are_also_warned_about([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
         const struct nd_podsecurity_rule lax = {.version = ND_POLICY_LATEST};
@@ -146,10 +146,10 @@ int main(void) {
                 cmocka_unit_test(root_in_a_user_namespace_is_restricted_from_1_35_on),
                 cmocka_unit_test(an_unmasked_proc_is_baseline_in_a_user_namespace_and_never_restricted),
                 cmocka_unit_test(nothing_else_is_relaxed_in_a_user_namespace),
-                cmocka_unit_test(a_restricted_check_stands_in_for_the_laxer_one),
-                cmocka_unit_test(the_level_of_a_pod_is_the_strictest_that_it_meets),
-                cmocka_unit_test(labels_fail_closed_where_they_enforce),
-                cmocka_unit_test(what_is_enforced_is_warned_about),
+                cmocka_unit_test(a_restricted_check_replaces_the_baseline_one),
+                cmocka_unit_test(the_level_of_a_pod_is_the_strictest_it_meets),
+                cmocka_unit_test(invalid_enforce_labels_fail_closed),
+                cmocka_unit_test(enforced_levels_are_also_warned_about),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -47,7 +47,7 @@ static void priority_then_points_then_name([[maybe_unused]] void **state) {
                     "hostmount-anyuid hostmount-anyuid-v2 hostnetwork-v2 hostnetwork hostaccess privileged");
 }
 
-static void with_a_user_namespace_those_that_require_one_come_first([[maybe_unused]] void **state) {
+static void constraints_that_require_a_user_namespace_come_first_for_one([[maybe_unused]] void **state) {
         expect_text(order(true),
                     "anyuid restricted-v3 nested-container userns-root restricted-v2 restricted nonroot-v2 nonroot "
                     "hostmount-anyuid hostmount-anyuid-v2 hostnetwork-v2 hostnetwork hostaccess privileged");
@@ -85,7 +85,7 @@ static void volumes_score_by_the_worst([[maybe_unused]] void **state) {
         assert_int_equal(nd_scc_points(&scc), 205000);
 }
 
-static void the_reason_is_told([[maybe_unused]] void **state) {
+static void the_reason_of_the_order_is_returned([[maybe_unused]] void **state) {
         assert_string_equal(nd_scc_reason(find("anyuid"), find("restricted-v2"), false), "has higher priority");
         assert_string_equal(nd_scc_reason(find("restricted"), find("privileged"), false), "forbids privileged");
         assert_string_equal(nd_scc_reason(find("restricted"), find("hostnetwork"), false), "forbids host ports");
@@ -101,10 +101,10 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_defaults_have_openshifts_points),
                 cmocka_unit_test(priority_then_points_then_name),
-                cmocka_unit_test(with_a_user_namespace_those_that_require_one_come_first),
+                cmocka_unit_test(constraints_that_require_a_user_namespace_come_first_for_one),
                 cmocka_unit_test(capabilities_score_as_in_openshift),
                 cmocka_unit_test(volumes_score_by_the_worst),
-                cmocka_unit_test(the_reason_is_told),
+                cmocka_unit_test(the_reason_of_the_order_is_returned),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

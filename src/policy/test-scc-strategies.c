@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One constraint against one pod: what it fills in, and what it says. */
+/* One constraint tried on one pod: filled fields and errors. */
 #include "policy/scc.h"
 
 #include <unit/expect.h>
 
-/* What a test looks at after a pod was tried. */
+/* The result of trying a pod. */
 struct trial {
         struct nd_arena arena;
         struct nd_pod *pod;
@@ -32,7 +32,7 @@ static void try_pod(struct trial *trial, const char *scc_json, const char *pod_j
         nd_scc_fit(&bound, trial->pod, ND_SCC_WINDOW, &trial->errors);
 }
 
-/* What is said against a pod with one container. */
+/* Returns the errors about a pod with one container. */
 static char *said(const char *scc_json, const char *pod_json) {
         nd_cleanup(trial_done) struct trial trial = {};
         nd_autotext struct nd_text text = ND_TEXT(10000);
@@ -54,12 +54,13 @@ static void users_are_generated_and_compared([[maybe_unused]] void **state) {
 
         try_pod(&a, must, POD(""));
         assert_int_equal(a.pod->spec.containers.items[0].security->run_as_user.value, 5);
-        assert_int_equal(a.pod->spec.containers.items[0].security->run_as_non_root,
-                         ND_ON); /* so that pod security is content */
+        /* as pod security requires */
+        assert_int_equal(a.pod->spec.containers.items[0].security->run_as_non_root, ND_ON);
         try_pod(&b, range, POD(""));
         assert_int_equal(b.pod->spec.containers.items[0].security->run_as_user.value, 10);
         try_pod(&c, range, "{\"spec\": {\"securityContext\": {\"runAsUser\": 15}, \"containers\": [{}]}}");
-        assert_false(c.pod->spec.containers.items[0].security->run_as_user.set); /* the pod's own is enough */
+        /* the pod's own suffices */
+        assert_false(c.pod->spec.containers.items[0].security->run_as_user.set);
         assert_int_equal(c.errors.items.count, 0);
         expect_text(said(must, POD("\"runAsUser\": 6")), PATH ".runAsUser: Invalid value: 6: must be: 5");
         expect_text(said(range, POD("\"runAsUser\": 20")), "");
@@ -69,7 +70,7 @@ static void users_are_generated_and_compared([[maybe_unused]] void **state) {
                     PATH ".runAsUser: Invalid value: 9: must be in the ranges: [10, 20]");
 }
 
-static void not_root_is_demanded_where_no_user_is_known([[maybe_unused]] void **state) {
+static void non_root_is_required_if_no_user_is_set([[maybe_unused]] void **state) {
         static const char scc[] = USER("\"type\": \"MustRunAsNonRoot\"");
         nd_cleanup(trial_done) struct trial trial = {};
 
@@ -128,10 +129,12 @@ static void capabilities_are_added_and_dropped([[maybe_unused]] void **state) {
         assert_string_equal(a.pod->spec.containers.items[0].security->capabilities->add.items[0], "B");
         assert_int_equal(a.pod->spec.containers.items[0].security->capabilities->drop.count, 3);
         assert_string_equal(a.pod->spec.containers.items[0].security->capabilities->drop.items[1], "K");
-        try_pod(&b, scc, POD("\"capabilities\": {\"drop\": [\"D\", \"K\", \"A\"]}")); /* a default can be dropped */
+        /* a default can be dropped */
+        try_pod(&b, scc, POD("\"capabilities\": {\"drop\": [\"D\", \"K\", \"A\"]}"));
         assert_int_equal(b.pod->spec.containers.items[0].security->capabilities->add.count, 0);
         try_pod(&c, CAPS("\"volumes\": []"), POD(""));
-        assert_null(c.pod->spec.containers.items[0].security->capabilities); /* nothing to do, nothing changed */
+        /* nothing to do, so it is unchanged */
+        assert_null(c.pod->spec.containers.items[0].security->capabilities);
         expect_text(said(scc, POD("\"capabilities\": {\"add\": [\"b\"]}")),
                     PATH ".capabilities.add: Invalid value: \"b\": capability may not be added");
         expect_text(said(CAPS("\"allowedCapabilities\": [\"*\"]"), POD("\"capabilities\": {\"add\": [\"X\"]}")), "");
@@ -139,7 +142,7 @@ static void capabilities_are_added_and_dropped([[maybe_unused]] void **state) {
                     PATH ".capabilities.add: Invalid value: \"X\": capability may not be added");
 }
 
-static void seccomp_profiles_come_first_in_the_list([[maybe_unused]] void **state) {
+static void the_first_seccomp_profile_is_the_default([[maybe_unused]] void **state) {
         static const char list[] = CAPS("\"seccompProfiles\": [\"*\", \"localhost/x\"]"),
                           only[] = CAPS("\"seccompProfiles\": [\"docker/default\"]");
         nd_cleanup(trial_done) struct trial a = {}, b = {};
@@ -150,7 +153,8 @@ static void seccomp_profiles_come_first_in_the_list([[maybe_unused]] void **stat
         assert_int_equal(a.pod->metadata.annotations.count, 0);
         try_pod(&b, list, POD("\"seccompProfile\": {\"type\": \"Unconfined\"}"));
         assert_string_equal(b.pod->spec.containers.items[0].security->seccomp->type, "Unconfined");
-        expect_text(said(only, POD("\"seccompProfile\": {\"type\": \"RuntimeDefault\"}")), ""); /* two names of one thing */
+        /* two names of the same profile */
+        expect_text(said(only, POD("\"seccompProfile\": {\"type\": \"RuntimeDefault\"}")), "");
         expect_text(
                 said(only, POD("\"seccompProfile\": {\"type\": \"Unconfined\"}")), PATH
                 ".seccompProfile: Forbidden: unconfined is not an allowed seccomp profile. Valid values are [docker/default]");
@@ -158,8 +162,9 @@ static void seccomp_profiles_come_first_in_the_list([[maybe_unused]] void **stat
                     PATH ".seccompProfile: Forbidden: seccomp may not be set");
 }
 
-/* No kubelet reads these annotations any more, so they neither excuse nor confine a container. */
-static void seccomp_annotations_change_nothing([[maybe_unused]] void **state) {
+/* Current kubelets do not read these annotations, so they neither excuse nor confine a
+ * container. */
+static void seccomp_annotations_are_ignored([[maybe_unused]] void **state) {
 #define DEAD                                                                                                                  \
         "{\"metadata\": {\"annotations\": {\"container.seccomp.security.alpha.kubernetes.io/a\": \"runtime/default\", "       \
         "\"seccomp.security.alpha.kubernetes.io/pod\": \"runtime/default\"}}, "
@@ -178,7 +183,7 @@ static void seccomp_annotations_change_nothing([[maybe_unused]] void **state) {
 
 #define SAID_APPARMOR(profile) "Forbidden: " profile " is not an allowed AppArmor profile. Valid values are [runtime/default]"
 
-static void apparmor_profiles_are_compared_wherever_they_stand([[maybe_unused]] void **state) {
+static void apparmor_profiles_in_fields_and_annotations_are_compared([[maybe_unused]] void **state) {
         static const char only[] = CAPS("\"allowedAppArmorProfiles\": [\"runtime/default\"]"),
                           some[] = CAPS("\"allowedAppArmorProfiles\": [\"localhost/k8s-*\"]"),
                           open[] = CAPS("\"allowedAppArmorProfiles\": [\"*\"], \"allowPrivilegedContainer\": true"),
@@ -210,10 +215,10 @@ static void apparmor_profiles_are_compared_wherever_they_stand([[maybe_unused]] 
         expect_text(said(open, POD("\"privileged\": true, \"appArmorProfile\": {\"type\": \"Unconfined\"}")), "");
         expect_text(said(strong, POD("\"privileged\": true")), PATH ".appArmorProfile: " SAID_APPARMOR("unconfined"));
         expect_text(said("{" ANY "}", POD("\"appArmorProfile\": {\"type\": \"Unconfined\"}")),
-                    ""); /* OpenShift's own say nothing */
+                    ""); /* OpenShift's own constraints have no list */
 }
 
-static void windows_pods_are_asked_about_their_host([[maybe_unused]] void **state) {
+static void windows_pods_are_checked_for_host_access([[maybe_unused]] void **state) {
 #define WINDOWS(more) "{\"spec\": {\"os\": {\"name\": \"windows\"}, " more "}}"
         static const char strict[] =
                 CAPS("\"volumes\": [\"secret\"], \"requiredDropCapabilities\": [\"ALL\"], \"seccompProfiles\": "
@@ -229,7 +234,7 @@ static void windows_pods_are_asked_about_their_host([[maybe_unused]] void **stat
 
         try_pod(&plain, strict, WINDOWS("\"containers\": [{}]"));
         assert_int_equal(plain.errors.items.count, 0);
-        assert_null(plain.pod->spec.security); /* what is Linux' the API server would refuse */
+        assert_null(plain.pod->spec.security); /* the API server would refuse Linux fields */
         assert_null(plain.pod->spec.containers.items[0].security);
         expect_text(
                 said(strict, greedy),
@@ -239,12 +244,12 @@ static void windows_pods_are_asked_about_their_host([[maybe_unused]] void **stat
                 ".windowsOptions.hostProcess: Invalid value: true: Host process containers are not allowed, "
                 "spec.containers[0].ports[0].hostPort: Invalid value: 80: Host ports are not allowed to be used]");
         expect_text(said(strong, greedy), "");
-        /* the field counts also where the pod does not name its system */
+        /* the field counts even if the pod does not name its operating system */
         expect_text(said("{" ANY "}", POD("\"windowsOptions\": {\"hostProcess\": true}")),
                     PATH ".windowsOptions.hostProcess: Invalid value: true: Host process containers are not allowed");
 }
 
-static void host_access_is_refused_once([[maybe_unused]] void **state) {
+static void host_access_is_reported_once([[maybe_unused]] void **state) {
         static const char pod[] =
                 "{\"spec\": {\"hostNetwork\": true, \"hostPID\": true, \"hostIPC\": true, \"containers\": [{\"ports\": "
                 "[{}, {\"hostPort\": 80}]}, {\"securityContext\": {\"privileged\": true}}]}}";
@@ -263,7 +268,7 @@ static void host_access_is_refused_once([[maybe_unused]] void **state) {
                 "");
 }
 
-static void a_user_namespace_is_demanded_and_never_set_here([[maybe_unused]] void **state) {
+static void a_user_namespace_is_required_and_not_set([[maybe_unused]] void **state) {
         static const char scc[] = CAPS("\"userNamespaceLevel\": \"RequirePodLevel\"");
 
         expect_text(said(scc, "{\"spec\": {}}"), "spec.hostUsers: Invalid value: null: Host Users must be set to false");
@@ -327,7 +332,7 @@ static void volumes_are_compared_by_type([[maybe_unused]] void **state) {
                 "spec.volumes[1].driver: Invalid value: \"e\": Flexvolume driver is not allowed to be used");
 }
 
-static void escalation_and_root_filesystem_are_set_where_open([[maybe_unused]] void **state) {
+static void escalation_and_root_filesystem_are_filled_in([[maybe_unused]] void **state) {
         static const char scc[] = CAPS("\"allowPrivilegeEscalation\": false, \"readOnlyRootFilesystem\": true");
         nd_cleanup(trial_done) struct trial a = {}, b = {};
 
@@ -344,7 +349,7 @@ static void escalation_and_root_filesystem_are_set_where_open([[maybe_unused]] v
         assert_int_equal(b.pod->spec.containers.items[0].security->allow_privilege_escalation, ND_UNSET);
 }
 
-static void extensions_count_where_they_are_there([[maybe_unused]] void **state) {
+static void extension_fields_apply_if_present([[maybe_unused]] void **state) {
         static const char scc[] = CAPS(
                 "\"allowedProcMountTypes\": [\"Default\"], \"runAsGroup\": {\"type\": \"MustRunAs\", \"ranges\": [{\"min\": 3, "
                 "\"max\": 4}]}, \"supplementalGroupsPolicy\": \"Strict\"");
@@ -374,21 +379,21 @@ static void all_kinds_of_containers_are_tried([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(users_are_generated_and_compared),
-                cmocka_unit_test(not_root_is_demanded_where_no_user_is_known),
+                cmocka_unit_test(non_root_is_required_if_no_user_is_set),
                 cmocka_unit_test(groups_are_generated_and_compared),
                 cmocka_unit_test(selinux_levels_are_sets),
                 cmocka_unit_test(capabilities_are_added_and_dropped),
-                cmocka_unit_test(seccomp_profiles_come_first_in_the_list),
-                cmocka_unit_test(seccomp_annotations_change_nothing),
-                cmocka_unit_test(apparmor_profiles_are_compared_wherever_they_stand),
-                cmocka_unit_test(windows_pods_are_asked_about_their_host),
-                cmocka_unit_test(host_access_is_refused_once),
-                cmocka_unit_test(a_user_namespace_is_demanded_and_never_set_here),
+                cmocka_unit_test(the_first_seccomp_profile_is_the_default),
+                cmocka_unit_test(seccomp_annotations_are_ignored),
+                cmocka_unit_test(apparmor_profiles_in_fields_and_annotations_are_compared),
+                cmocka_unit_test(windows_pods_are_checked_for_host_access),
+                cmocka_unit_test(host_access_is_reported_once),
+                cmocka_unit_test(a_user_namespace_is_required_and_not_set),
                 cmocka_unit_test(ids_lie_within_the_pods_window),
                 cmocka_unit_test(sysctls_match_patterns),
                 cmocka_unit_test(volumes_are_compared_by_type),
-                cmocka_unit_test(escalation_and_root_filesystem_are_set_where_open),
-                cmocka_unit_test(extensions_count_where_they_are_there),
+                cmocka_unit_test(escalation_and_root_filesystem_are_filled_in),
+                cmocka_unit_test(extension_fields_apply_if_present),
                 cmocka_unit_test(all_kinds_of_containers_are_tried),
         };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The object: defaults, validation, blocks, what a namespace gives. */
+/* The object: defaults, validation, blocks, and values of the namespace. */
 #include "policy/scc.h"
 
 #include <unit/expect.h>
@@ -36,13 +36,14 @@ static void volumes_get_openshifts_defaults([[maybe_unused]] void **state) {
         expect_text(volumes_of("{\"volumes\": [\"secret\"], \"allowHostDirVolumePlugin\": true}"), "hostPath secret");
         expect_text(volumes_of("{\"volumes\": [\"*\"], \"allowHostDirVolumePlugin\": true}"), "*");
         expect_text(volumes_of("{\"volumes\": [\"secret\", \"hostPath\"]}"), "secret");
-        assert_string_equal(expanded, legacy); /* null means all; without the host's directories these are all the others */
+        /* null means all; without host directories these are all types */
+        assert_string_equal(expanded, legacy);
         expect_contains(expanded, "azureDisk azureFile cephFS");
         expect_contains(expanded, "storageOS vsphere");
         assert_null(strstr(expanded, "hostPath"));
 }
 
-static void the_other_defaults([[maybe_unused]] void **state) {
+static void other_fields_get_openshifts_defaults([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct nd_scc scc;
 
@@ -68,7 +69,7 @@ static char *problems(const char *json) {
 
 #define SCC(more) "{\"runAsUser\": {\"type\": \"RunAsAny\"}, \"seLinuxContext\": {\"type\": \"RunAsAny\"}" more "}"
 
-static void a_broken_constraint_says_what_is_wrong([[maybe_unused]] void **state) {
+static void errors_of_an_invalid_constraint_name_the_field([[maybe_unused]] void **state) {
         static const struct {
                 const char *json;
                 const char *text;
@@ -102,7 +103,7 @@ static void a_broken_constraint_says_what_is_wrong([[maybe_unused]] void **state
                  "also setting AllowPrivilegeEscalation to true"},
                 {SCC(", \"volumes\": [\"none\", \"secret\"]"),
                  "volumes: Invalid value: \"none\": if 'none' is specified, no other values are allowed"},
-                {SCC(", \"volumes\": [\"secrets\"]"), "volumes[0]: Invalid value: \"secrets\": there is no such volume type"},
+                {SCC(", \"volumes\": [\"secrets\"]"), "volumes[0]: Invalid value: \"secrets\": unknown volume type"},
                 {SCC(", \"volumes\": [\"flexVolume\"], \"allowedFlexVolumes\": [{}]"),
                  "allowedFlexVolumes[0].driver: Required value: must specify a driver"},
                 {SCC(", \"volumes\": [\"secret\"], \"allowedFlexVolumes\": [{\"driver\": \"d\"}]"),
@@ -127,7 +128,7 @@ static void a_broken_constraint_says_what_is_wrong([[maybe_unused]] void **state
         }
 }
 
-static void sysctl_patterns_are_names_with_a_star_at_the_end([[maybe_unused]] void **state) {
+static void sysctl_patterns_may_end_with_a_star([[maybe_unused]] void **state) {
         static const char *const good[] = {"kernel.msgmax", "net.*", "a/b.c", "kernel.shm*", "net.ipv4.x_y-z"};
         static const char *const bad[] = {"a..b", ".a", "a.", "a*b", "A", "a b", "-a", "a-.b"};
 
@@ -143,7 +144,7 @@ static void sysctl_patterns_are_names_with_a_star_at_the_end([[maybe_unused]] vo
         }
 }
 
-static void blocks_are_strict([[maybe_unused]] void **state) {
+static void blocks_are_parsed_strictly([[maybe_unused]] void **state) {
         static const char *const bad[] = {"",     "1",    "x/1",   "1/",  "/1", "1/0", "5-4", "4294967295/2", "4294967296/1",
                                           "1/1x", "1 /1", "1-2-3", "-1/5"};
         struct nd_scc_id_pair block;
@@ -154,10 +155,10 @@ static void blocks_are_strict([[maybe_unused]] void **state) {
         assert_true(block.min.value == 1 && block.max.value == 5);
         expect_ok(nd_scc_block_parse("4294967295/1", &block));
         for (size_t i = 0; i < nd_count_of(bad); i++)
-                expect_error(nd_scc_block_parse(bad[i], &block), ND_INVALID, "is no block");
+                expect_error(nd_scc_block_parse(bad[i], &block), ND_INVALID, "invalid block");
 }
 
-static void open_values_come_from_the_namespace([[maybe_unused]] void **state) {
+static void open_values_are_filled_from_the_namespace([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         const struct nd_scc_namespace namespace = {
                 .uid_range = "1000650000/10000", .supplemental_groups = "7/2,100-200", .mcs = "s0:c26,c0"};
@@ -171,7 +172,7 @@ static void open_values_come_from_the_namespace([[maybe_unused]] void **state) {
         assert_int_equal(bound.user.min.value, 1000650000);
         assert_string_equal(bound.selinux.options->level, "s0:c26,c0");
         assert_string_equal(bound.selinux.options->type, "t");
-        assert_null(scc.selinux.options->level); /* the constraint itself stays as it was */
+        assert_null(scc.selinux.options->level); /* the constraint itself is unchanged */
         assert_int_equal(scc.fs_group.ranges.count, 0);
         assert_true(bound.fs_group.ranges.count == 1 && bound.fs_group.ranges.items[0].max.value == 7);
         assert_true(bound.supplemental_groups.ranges.count == 2 && bound.supplemental_groups.ranges.items[1].max.value == 200);
@@ -187,7 +188,7 @@ static void open_values_come_from_the_namespace([[maybe_unused]] void **state) {
                      ND_PRECONDITION, "unable to find groups");
 }
 
-static void a_strategy_without_its_values_cannot_be_bound([[maybe_unused]] void **state) {
+static void a_strategy_without_values_cannot_be_bound([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct nd_scc scc = {.user = {.type = "MustRunAs"}}, bound;
 
@@ -211,18 +212,18 @@ static void lists_are_bounded([[maybe_unused]] void **state) {
                 nd_text_add(&json, ", \"u\"");
         nd_text_add(&json, "]}");
         expect_ok(nd_json_parse(nd_text_get(&json), json.length, ND_SCC_BYTES, &doc));
-        expect_error_text(nd_scc_decode(yyjson_doc_get_root(doc), &arena, &scc), "users: 1025 items, at most 1024 are read");
+        expect_error_text(nd_scc_decode(yyjson_doc_get_root(doc), &arena, &scc), "users: too many items (1025, at most 1024)");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(volumes_get_openshifts_defaults),
-                cmocka_unit_test(the_other_defaults),
-                cmocka_unit_test(a_broken_constraint_says_what_is_wrong),
-                cmocka_unit_test(sysctl_patterns_are_names_with_a_star_at_the_end),
-                cmocka_unit_test(blocks_are_strict),
-                cmocka_unit_test(open_values_come_from_the_namespace),
-                cmocka_unit_test(a_strategy_without_its_values_cannot_be_bound),
+                cmocka_unit_test(other_fields_get_openshifts_defaults),
+                cmocka_unit_test(errors_of_an_invalid_constraint_name_the_field),
+                cmocka_unit_test(sysctl_patterns_may_end_with_a_star),
+                cmocka_unit_test(blocks_are_parsed_strictly),
+                cmocka_unit_test(open_values_are_filled_from_the_namespace),
+                cmocka_unit_test(a_strategy_without_values_cannot_be_bound),
                 cmocka_unit_test(lists_are_bounded),
         };
 
