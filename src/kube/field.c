@@ -4,9 +4,9 @@
 #include <string.h>
 
 enum {
-        VALUE_LENGTH = 4096,   /* of a value or path in an error; longer ones are cut */
-        MOST_ERRORS = 1000,    /* nobody reads more, and a hostile pod could make millions */
-        COMPARED_ERRORS = 200, /* how far back the same error is looked for */
+        VALUE_LENGTH = 4096,   /* of a value or path in an error; longer ones are truncated */
+        MOST_ERRORS = 1000,    /* more would not be read, and a hostile pod could cause millions */
+        COMPARED_ERRORS = 200, /* how many errors are searched for a duplicate */
 };
 
 void nd_field_errors_done(struct nd_field_errors *errors) {
@@ -55,10 +55,11 @@ const char *nd_field_text(struct nd_arena *arena, const char *value) {
         return nd_arena_strdup(arena, nd_text_get(&text));
 }
 
-/* Go's encoder spares browsers: it also escapes <, > and &, and two separators that JavaScript takes for line ends. */
+/* Go's encoder is safe for HTML: it also escapes <, > and &, and two separators that JavaScript
+ * treats as line ends. */
 static void add_json(struct nd_text *text, const char *value, size_t length) {
         const unsigned char *c = (const unsigned char *) value;
-        bool alone = length <= 1; /* no part of a longer character */
+        bool alone = length <= 1; /* not part of a multi-byte character */
 
         if (alone && (*c == '"' || *c == '\\'))
                 nd_text_addf(text, "\\%c", *c);
@@ -94,15 +95,15 @@ const char *nd_field_int(struct nd_arena *arena, int64_t value) {
 }
 
 void nd_field_error_print(const struct nd_field_error *error, struct nd_text *text) {
-        static const char *const words[] = {
+        static const char *const names[] = {
                 [ND_FIELD_REQUIRED] = "Required value",
                 [ND_FIELD_INVALID] = "Invalid value",
                 [ND_FIELD_NOT_SUPPORTED] = "Unsupported value",
                 [ND_FIELD_FORBIDDEN] = "Forbidden",
         };
-        static_assert(nd_count_of(words) == ND_FIELD_FORBIDDEN + 1);
+        static_assert(nd_count_of(names) == ND_FIELD_FORBIDDEN + 1);
 
-        nd_text_addf(text, "%s: %s", error->path, words[error->problem]);
+        nd_text_addf(text, "%s: %s", error->path, names[error->problem]);
         if (error->value)
                 nd_text_addf(text, ": %s", error->value);
         if (error->detail[0] != '\0')

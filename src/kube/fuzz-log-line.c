@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz-log-line.c - any bytes as a line of a container's log
  *
- * Property: what is taken for one lies within the bytes, its stamp read alone is the same time, and the line put together anew from its parts is read as the
- * same line. */
+ * Property: an accepted line lies within the bytes, its timestamp parsed alone is the same time,
+ * and the line formatted from its parts is parsed as the same line. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes: either an error, or a pod that can be walked, copied and changed without changing the original. */
+/* Any bytes: either an error, or a pod that can be walked, copied and changed without changing the
+ * original. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-quantity.c - what a pod's author wrote: an amount that is read prints and reads the same, and its opposite is read as well */
+/* fuzz-quantity.c - a quantity in a pod: one that is accepted is parsed the same after printing,
+ * and its negative is accepted too */
 #include <unit/fuzz.h>
 
 #include "base/text.h"
@@ -22,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_require(value > INT64_MIN);
         opposite = nd_format("%c%s", text[0] == '-' ? '+' : '-', text + sign);
         other = read_again(opposite);
-        fuzz_require(value == -other || value == -other + 1); /* rounded up, both */
+        fuzz_require(value == -other || value == -other + 1); /* both are rounded up */
         whole = nd_format("%lldm", (long long) (value % 1000000000000000));
         fuzz_require(read_again(whole) == (value % 1000000000000000 + (value > 0 ? 999 : 0)) / 1000);
         return 0;

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 
-/* What is left of the bytes. */
+/* The remaining bytes. */
 struct reader {
         const char *at, *end;
 };
@@ -31,7 +31,7 @@ static bool take_digits(struct reader *r, size_t digits, unsigned least, unsigne
         return value >= least && value <= most;
 }
 
-/* ".5" is half a second; what is finer than a nanosecond does not count. No dot is none. */
+/* ".5" is half a second; digits below a nanosecond are ignored. Without a dot it is 0. */
 static bool take_fraction(struct reader *r, uint64_t *ret_ns) {
         uint64_t unit = 100000000;
         const char *first;
@@ -44,7 +44,7 @@ static bool take_fraction(struct reader *r, uint64_t *ret_ns) {
         return r->at > first;
 }
 
-/* 'Z', or how far the clock is ahead of UTC, in seconds. */
+/* 'Z', or the offset from UTC in seconds. */
 static bool take_zone(struct reader *r, int64_t *ret_ahead) {
         unsigned hours, minutes;
         bool ahead;
@@ -61,7 +61,8 @@ static bool take_zone(struct reader *r, int64_t *ret_ahead) {
         return true;
 }
 
-/* Days since 1970 of a date in the calendar that goes on for ever. Years begin in March here, so that the odd day is the last one. */
+/* Days since 1970 in the proleptic Gregorian calendar. Years begin in March here, so that the leap
+ * day is the last one. */
 static int64_t days_of(unsigned year, unsigned month, unsigned day) {
         int64_t y = (int64_t) year - (month <= 2), era = y / 400, of_era = y % 400;
         int64_t of_year = (153 * (int64_t) (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
@@ -119,7 +120,7 @@ static bool take_stream(struct reader *r, enum nd_log_line_stream *ret) {
         return false;
 }
 
-/* "F" or "P", and perhaps more tags, which nobody has defined yet, behind colons. */
+/* "F" or "P", and optional tags after colons, none of which are defined yet. */
 static bool take_tags(struct reader *r, bool *ret_whole) {
         *ret_whole = take_char(r, 'F');
         if (!*ret_whole && !take_char(r, 'P'))
@@ -139,7 +140,7 @@ bool nd_log_line_parse(const char *bytes, size_t length, struct nd_log_line *ret
         line.stamp_length = (size_t) (r.at - bytes);
         if (!take_char(&r, ' ') || !take_stream(&r, &line.stream) || !take_char(&r, ' ') || !take_tags(&r, &line.whole))
                 return false;
-        if (r.at < r.end && !take_char(&r, ' ')) /* an empty text may have lost its blank */
+        if (r.at < r.end && !take_char(&r, ' ')) /* the space may be missing before an empty text */
                 return false;
         line.text = r.at;
         line.length = (size_t) (r.end - r.at);

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pod.h - what policy looks at in a pod
+/* pod.h - the fields of a pod that policy evaluates
  *
- * The fields that pod security standards, security context constraints and the API's own rules for user namespaces ask about,
- * and no others. A pod lives in the arena it was decoded into. */
+ * Only the fields that pod security standards, security context constraints and the API's own rules
+ * for user namespaces need. A pod lives in the arena it was decoded into. */
 #pragma once
 
 #include "kube/shape.h"
 
 enum {
-        ND_POD_BYTES = 3 << 20, /* what the API server takes as one object */
+        ND_POD_BYTES = 3 << 20, /* the API server's limit of one object */
 };
 
 struct nd_pod_selinux {
-        const char *user; /* nullptr and "" mean the same in all four */
+        const char *user; /* nullptr and "" are equal in all four */
         const char *role;
         const char *type;
         const char *level;
 };
 
-/* Of seccomp and of AppArmor. */
+/* For seccomp and AppArmor. */
 struct nd_pod_profile {
         const char *type;
         const char *localhost;
@@ -70,12 +70,13 @@ struct nd_pod_port {
         struct nd_shape_int host_port;
 };
 
-/* An address that a probe or a hook talks to. */
+/* The address of a probe or a hook. */
 struct nd_pod_endpoint {
         const char *host;
 };
 
-struct nd_pod_handler { /* of a probe or of the lifecycle */
+/* Of a probe or of the lifecycle. */
+struct nd_pod_handler {
         struct nd_pod_endpoint *http;
         struct nd_pod_endpoint *tcp;
 };
@@ -136,7 +137,8 @@ enum nd_pod_volume_source {
         ND_VOLUME_SOURCES,
 };
 
-extern const char *const nd_pod_volume_source_names[ND_VOLUME_SOURCES]; /* as in the API: "hostPath" */
+/* as in the API: "hostPath" */
+extern const char *const nd_pod_volume_source_names[ND_VOLUME_SOURCES];
 
 static inline uint64_t nd_pod_volume_bit(enum nd_pod_volume_source source) {
         return UINT64_C(1) << source;
@@ -146,7 +148,7 @@ struct nd_pod_flex_volume {
         const char *driver;
 };
 
-/* Projected volumes are read as far as telling the service account's own from others takes. */
+/* Projected volumes are decoded only as far as needed to recognise that of the service account. */
 struct nd_pod_key_path {
         const char *key;
         const char *path;
@@ -188,7 +190,7 @@ struct nd_pod_projected {
 
 struct nd_pod_volume {
         const char *name;
-        uint64_t sources; /* bits; more than one where the object is not valid */
+        uint64_t sources; /* bits; more than one if the object is invalid */
         struct nd_pod_flex_volume *flex;
         struct nd_pod_projected *projected;
 };
@@ -226,21 +228,23 @@ struct nd_pod {
         struct nd_pod_spec spec;
 };
 
-extern const struct nd_shape nd_pod_shape; /* for objects that hold a pod or a pod's template */
+extern const struct nd_shape nd_pod_shape; /* for objects that contain a pod or a pod's template */
 extern const struct nd_shape nd_kube_metadata_shape;
 extern const struct nd_shape nd_pod_selinux_shape;
 
 /* Strict JSON, as the API server sends it. */
 [[nodiscard]] struct nd_error *nd_pod_decode(const char *bytes, size_t length, struct nd_arena *arena, struct nd_pod *ret);
 
-/* All containers as Kubernetes walks them: init, regular, ephemeral. nullptr after the last. */
+/* All containers in Kubernetes' order: init, regular, ephemeral. nullptr after the last. */
 struct nd_pod_container *nd_pod_container(const struct nd_pod_spec *spec, size_t index);
-/* The list and the number in it, for paths: "initContainers", 2. */
+/* Returns the list and the index in it, for paths: "initContainers", 2. */
 const char *nd_pod_container_list(const struct nd_pod_spec *spec, size_t index, size_t *ret_number);
 
-/* A copy whose spec, containers, contexts and annotations can be changed without changing the original; the texts are shared. */
+/* Returns a copy whose spec, containers, contexts and annotations can be changed without changing
+ * the original; strings are shared. */
 struct nd_pod *nd_pod_copy(const struct nd_pod *pod, struct nd_arena *arena);
-struct nd_pod_context *nd_pod_own_context(struct nd_pod *pod, struct nd_arena *arena); /* makes one where there is none */
+/* creates it if there is none */
+struct nd_pod_context *nd_pod_own_context(struct nd_pod *pod, struct nd_arena *arena);
 struct nd_pod_container_context *nd_pod_container_own_context(struct nd_pod_container *container, struct nd_arena *arena);
 
 bool nd_pod_is_windows(const struct nd_pod *pod);

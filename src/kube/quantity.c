@@ -7,9 +7,10 @@
 #include "base/text.h"
 
 enum {
-        DIGITS = 18,        /* 10^18 < 2^60: with a binary suffix of at most 2^60 all of it fits into 128 bits */
-        EXPONENT = 1000,    /* what is beyond is as large, or as small, as this */
-        EXPONENT_TEXT = 10, /* digits of one */
+        /* 10^18 < 2^60: with the largest binary suffix, 2^60, it fits into 128 bits */
+        DIGITS = 18,
+        EXPONENT = 1000,    /* larger exponents are cut to this one, which is beyond any result */
+        EXPONENT_TEXT = 10, /* digits of an exponent */
 };
 
 /* The number before the suffix: digits * 10^exponent. */
@@ -23,7 +24,8 @@ static bool is_digit(char c) {
         return c >= '0' && c <= '9';
 }
 
-/* Takes one digit. Zeros are kept back until another digit follows: those at the end are only an exponent. */
+/* Takes one digit. Zeros are held back until another digit follows: trailing ones only change the
+ * exponent. */
 static int take_digit(struct decimal *number, int digit, int *count, int *zeros) {
         if (digit == 0) {
                 if (number->digits != 0)
@@ -86,7 +88,7 @@ static int take_exponent(const char *text, int *ret) {
         return 0;
 }
 
-/* What follows the number; 10^ret_ten * 2^ret_two. */
+/* Parses the suffix; its factor is 10^ret_ten * 2^ret_two. */
 static int take_suffix(const char *text, int *ret_ten, int *ret_two) {
         static const struct {
                 const char *text;
@@ -105,7 +107,8 @@ static int take_suffix(const char *text, int *ret_ten, int *ret_two) {
         return *text == 'e' || *text == 'E' ? take_exponent(text + 1, ret_ten) : -EINVAL;
 }
 
-/* Away from zero for what is positive, towards it for what is negative: up, both times. */
+/* Divides by a power of ten. up: away from zero, to round a positive amount up; a negative one is
+ * rounded towards zero. */
 static unsigned __int128 shrink(unsigned __int128 amount, int tens, bool up) {
         bool rest = false;
 

@@ -31,7 +31,7 @@ static bool is_one_of(char c, const char *set) {
         return c != '\0' && strchr(set, c);
 }
 
-/* Letters and digits at both ends, these and -_. between. */
+/* Letters and digits at both ends, also - _ and . in between. */
 static bool is_name(const char *text) {
         size_t length = strlen(text);
 
@@ -43,7 +43,7 @@ static bool is_name(const char *text) {
         return is_one_of(text[0], alphanumeric) && is_one_of(text[length - 1], alphanumeric);
 }
 
-/* A DNS name: lower case labels, joined by dots; a dash only inside of one. */
+/* A DNS name: lower case labels, joined by dots; a dash only inside a label. */
 static bool is_subdomain(const char *text, size_t length) {
         if (length == 0 || length > PREFIX_LENGTH)
                 return false;
@@ -95,7 +95,7 @@ static struct nd_error *validate_term(const struct nd_selector_term *term) {
         bool takes_values = operator== OPERATOR_IN || operator== OPERATOR_NOT_IN;
 
         if (!term->key || !nd_kube_label_key_is_valid(term->key))
-                return nd_error_new(ND_INVALID, 0, "'%s' is no label key", term->key ? term->key : "");
+                return nd_error_new(ND_INVALID, 0, "invalid label key '%s'", term->key ? term->key : "");
         if (operator== OPERATOR_UNKNOWN)
                 return nd_error_new(ND_INVALID, 0, "\"%s\" is not a valid label selector operator",
                                     term->operator ? term->operator : "");
@@ -105,7 +105,7 @@ static struct nd_error *validate_term(const struct nd_selector_term *term) {
                 return nd_error_new(ND_INVALID, 0, "values set must be empty for exists and does not exist");
         for (size_t i = 0; i < term->values.count; i++)
                 if (!nd_kube_label_value_is_valid(term->values.items[i]))
-                        return nd_error_new(ND_INVALID, 0, "'%s' is no label value", term->values.items[i]);
+                        return nd_error_new(ND_INVALID, 0, "invalid label value '%s'", term->values.items[i]);
         return nullptr;
 }
 
@@ -114,9 +114,9 @@ struct nd_error *nd_selector_validate(const struct nd_selector *selector) {
                 const struct nd_shape_pair *pair = &selector->labels.items[i];
 
                 if (!nd_kube_label_key_is_valid(pair->key))
-                        return nd_error_new(ND_INVALID, 0, "matchLabels: '%s' is no label key", pair->key);
+                        return nd_error_new(ND_INVALID, 0, "matchLabels: invalid label key '%s'", pair->key);
                 if (!nd_kube_label_value_is_valid(pair->value))
-                        return nd_error_new(ND_INVALID, 0, "matchLabels: '%s' is no label value", pair->value);
+                        return nd_error_new(ND_INVALID, 0, "matchLabels: invalid label value '%s'", pair->value);
         }
         nd_list_each(term, &selector->terms)
                 nd_try(nd_error_wrap(validate_term(term), "matchExpressions[%td]", term - selector->terms.items));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* selector.h - label selectors as objects hold them: matchLabels and matchExpressions */
+/* selector.h - label selectors in objects: matchLabels and matchExpressions */
 #pragma once
 
 #include "kube/shape.h"
@@ -10,7 +10,7 @@ struct nd_selector_term {
         struct nd_shape_texts values;
 };
 
-/* Empty selects everything; a selector that is not there (nullptr) selects nothing. */
+/* An empty selector selects everything; a missing one (nullptr) selects nothing. */
 struct nd_selector {
         struct nd_shape_pairs labels;
         nd_list(struct nd_selector_term) terms;
@@ -18,10 +18,10 @@ struct nd_selector {
 
 extern const struct nd_shape nd_selector_shape;
 
-/* Says what is wrong with a selector before it is used: keys, values, operators, and their numbers of values. */
+/* Validates keys, values, operators, and their numbers of values. Call it before use. */
 [[nodiscard]] struct nd_error *nd_selector_validate(const struct nd_selector *selector);
 
-/* A selector that is not valid matches nothing. */
+/* An invalid selector matches nothing. */
 bool nd_selector_matches(const struct nd_selector *selector, const struct nd_shape_pairs *labels);
 
 bool nd_kube_label_key_is_valid(const char *key);     /* "name" or "prefix.example/name" */

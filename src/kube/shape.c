@@ -6,11 +6,11 @@
 #include "base/text.h"
 
 enum {
-        MOST_FIELDS = 64, /* of one shape: a bit each tells whether it was seen */
+        MOST_FIELDS = 64, /* of one shape: one bit each records that it was seen */
         PATH_LENGTH = 400,
 };
 
-/* Where we are: a chain on the stack, written out only for an error. */
+/* The current position: a chain on the stack, formatted for errors only. */
 struct place {
         const struct place *up;
         const char *name; /* nullptr: an element of a list */
@@ -46,7 +46,7 @@ static struct nd_error *refuse_type(const struct place *place, const char *expec
         return refuse(place, what);
 }
 
-/* A text, or nullptr for null. */
+/* Reads a string, or nullptr for null. */
 static struct nd_error *read_text(struct reader *r, const struct place *place, yyjson_val *value, const char **ret) {
         const char *text = yyjson_get_str(value);
         size_t length = yyjson_get_len(value);
@@ -56,7 +56,7 @@ static struct nd_error *read_text(struct reader *r, const struct place *place, y
         if (!text)
                 return refuse_type(place, "text", value);
         if (memchr(text, '\0', length))
-                return refuse(place, "a null byte in the text");
+                return refuse(place, "the text contains a null byte");
         *ret = nd_arena_copy(r->arena, text, length);
         return nullptr;
 }
@@ -128,7 +128,7 @@ static struct nd_error *read_ints(struct reader *r, const struct place *place, y
                 const struct place here = {.up = place, .index = i};
                 yyjson_val *item = yyjson_arr_iter_next(&items);
 
-                if (!yyjson_is_null(item)) /* Go leaves a 0 */
+                if (!yyjson_is_null(item)) /* Go leaves a 0 for it */
                         nd_try(read_int(&here, item, INT64_MIN, INT64_MAX, &list.items[i]));
         }
         *target = list;
@@ -167,7 +167,7 @@ static struct nd_error *read_pairs(struct reader *r, const struct place *place, 
                 qsort(pairs.items, pairs.count, sizeof *pairs.items, compare_pairs);
         for (size_t i = 1; i < pairs.count; i++)
                 if (nd_streq(pairs.items[i - 1].key, pairs.items[i].key))
-                        return refuse(&(struct place) {.up = place, .name = pairs.items[i].key}, "stands here a second time");
+                        return refuse(&(struct place) {.up = place, .name = pairs.items[i].key}, "duplicate field");
         *target = pairs;
         return nullptr;
 }
@@ -232,10 +232,11 @@ static struct nd_error *read_field(struct reader *r, const struct place *place, 
         case ND_SHAPE_PAIRS:
                 return read_pairs(r, place, value, target);
         }
-        return refuse(place, "no shape");
+        return refuse(place, "unknown kind of field");
 }
 
-/* The next entry of the table for this key; a name may stand in it more than once, with several uses of one value. */
+/* Returns the next entry of the table for this key; a name may occur more than once, for several
+ * uses of one value. */
 static const struct nd_shape_field *find_field(const struct nd_shape_field *field, yyjson_val *key) {
         for (; field->name; field++)
                 if (yyjson_equals_str(key, field->name))
@@ -261,7 +262,7 @@ static struct nd_error *read_object(struct reader *r, const struct place *place,
                 if (!field)
                         continue;
                 if (seen & UINT64_C(1) << (field - shape->fields) % MOST_FIELDS)
-                        return refuse(&here, "stands here a second time");
+                        return refuse(&here, "duplicate field");
                 seen |= UINT64_C(1) << (field - shape->fields) % MOST_FIELDS;
                 for (; field; field = find_field(field + 1, key))
                         nd_try(read_field(r, &here, field, yyjson_obj_iter_get_val(key), (char *) target + field->offset));

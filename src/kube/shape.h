@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* shape.h - Kubernetes objects into structs, by tables
+/* shape.h - table-driven decoder of Kubernetes objects into structs
  *
- * A shape names the fields of an object that we read, with their types and where they go; what it does not name is skipped. The
- * rules are those of the API server's own decoder: null is absence, a value of the wrong type is an error. Stricter are
- * two: a field that stands twice is an error (of two readers one takes the first and one the last), and so is a null byte in a
- * text (it would end a C string early). Errors name the path: "spec.containers[0].name: ...".
+ * A shape lists the fields of an object that we read, with their types and destinations; other
+ * fields are skipped. The rules are those of the API server's own decoder: null is absence, a value
+ * of the wrong type is an error. Two rules are stricter: a duplicate field is an error (one decoder
+ * may use the first, another the last), and so is a null byte in a text (it would end a C string
+ * early). Errors contain the path: "spec.containers[0].name: ...".
  *
- * Everything that is read is copied into an arena; the JSON document can go. */
+ * All values are copied into an arena; the JSON document may be freed. */
 #pragma once
 
 #include <stdint.h>
@@ -21,7 +22,7 @@ enum nd_shape_switch {
         ND_ON,
 };
 
-/* An optional whole number. */
+/* An optional integer. */
 struct nd_shape_int {
         int64_t value;
         bool set;
@@ -29,7 +30,8 @@ struct nd_shape_int {
 
 #define ND_INT(number) ((struct nd_shape_int) {.value = (number), .set = true})
 
-/* Lists. Items is nullptr where the object has none, which for some fields is not the same as an empty list. */
+/* Lists. items is nullptr if the object has none, which differs from an empty list for some
+ * fields. */
 #define nd_list(type)                                                                                                         \
         struct {                                                                                                              \
                 type *items;                                                                                                  \
@@ -64,8 +66,8 @@ enum nd_shape_kind {
         ND_SHAPE_SWITCH,  /* enum nd_shape_switch */
         ND_SHAPE_INT,     /* struct nd_shape_int of 64 bits */
         ND_SHAPE_INT32,   /* struct nd_shape_int of 32 bits */
-        ND_SHAPE_PRESENT, /* a bit of a uint64_t, set where an object stands */
-        ND_SHAPE_INLINE,  /* an object in a struct that is part of ours */
+        ND_SHAPE_PRESENT, /* a bit of a uint64_t, set if the object exists */
+        ND_SHAPE_INLINE,  /* an object in an embedded struct */
         ND_SHAPE_OBJECT,  /* a pointer to a struct; nullptr = absent */
         ND_SHAPE_LIST,    /* nd_list() of structs */
         ND_SHAPE_TEXTS,   /* struct nd_shape_texts */
@@ -88,10 +90,11 @@ struct nd_shape {
         const struct nd_shape_field *fields;
 };
 
-/* Fills a zeroed struct. Not an object is an error; null is one with nothing in it. */
+/* Fills a zeroed struct. A value that is not an object is an error; null counts as an empty
+ * object. */
 [[nodiscard]] struct nd_error *nd_shape_decode(const struct nd_shape *shape, yyjson_val *value, struct nd_arena *arena,
                                                void *target);
 
-/* The value of a label or annotation, nullptr where there is none. */
+/* Returns the value of a label or annotation; nullptr if there is none. */
 const char *nd_shape_pairs_get(const struct nd_shape_pairs *pairs, const char *key);
 bool nd_shape_texts_have(const struct nd_shape_texts *texts, const char *text);

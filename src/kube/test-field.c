@@ -3,7 +3,7 @@
 
 #include <unit/expect.h>
 
-static void errors_read_as_the_api_server_writes_them([[maybe_unused]] void **state) {
+static void errors_are_formatted_as_in_the_api_server([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &arena};
         nd_autotext struct nd_text text = ND_TEXT(1000);
@@ -15,7 +15,7 @@ static void errors_read_as_the_api_server_writes_them([[maybe_unused]] void **st
         nd_field_add(&errors, ND_FIELD_REQUIRED, nullptr, "", "x");
         nd_field_add(&errors, ND_FIELD_FORBIDDEN, nullptr, "no", "y");
         nd_field_add(&errors, ND_FIELD_NOT_SUPPORTED, nd_field_text(&arena, "a\"b"), "supported values: \"c\"", "z");
-        nd_field_add(&errors, ND_FIELD_FORBIDDEN, nullptr, "no", "y"); /* the same again */
+        nd_field_add(&errors, ND_FIELD_FORBIDDEN, nullptr, "no", "y"); /* a duplicate */
         text.length = 0;
         nd_field_errors_print(&errors, &text);
         assert_string_equal(nd_text_get(&text),
@@ -23,7 +23,7 @@ static void errors_read_as_the_api_server_writes_them([[maybe_unused]] void **st
                             "z: Unsupported value: \"a\\\"b\": supported values: \"c\"]");
 }
 
-static void json_values_are_escaped_as_go_does([[maybe_unused]] void **state) {
+static void json_values_are_escaped_as_in_go([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
 
         assert_string_equal(nd_field_json(&arena, "<a>&\"\\"), "\"\\u003ca\\u003e\\u0026\\\"\\\\\"");
@@ -42,8 +42,8 @@ static void the_number_of_errors_is_bounded([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(errors_read_as_the_api_server_writes_them),
-                cmocka_unit_test(json_values_are_escaped_as_go_does),
+                cmocka_unit_test(errors_are_formatted_as_in_the_api_server),
+                cmocka_unit_test(json_values_are_escaped_as_in_go),
                 cmocka_unit_test(the_number_of_errors_is_bounded),
         };
 

@@ -7,7 +7,7 @@ static bool parse(const char *text, struct nd_log_line *ret) {
         return nd_log_line_parse(text, strlen(text), ret);
 }
 
-static void a_line_says_when_which_stream_and_whether_it_is_whole([[maybe_unused]] void **state) {
+static void a_line_has_a_time_a_stream_and_a_tag([[maybe_unused]] void **state) {
         struct nd_log_line line;
 
         assert_true(parse("2016-10-06T00:17:09.669794202Z stdout F hello  world ", &line));
@@ -24,7 +24,7 @@ static void a_line_says_when_which_stream_and_whether_it_is_whole([[maybe_unused
         assert_memory_equal(line.text, "piece", 5);
 }
 
-static void an_empty_text_is_one_with_and_without_its_blank([[maybe_unused]] void **state) {
+static void an_empty_text_may_lack_its_space([[maybe_unused]] void **state) {
         struct nd_log_line line;
 
         assert_true(parse("2016-10-06T00:17:09Z stdout F ", &line));
@@ -33,7 +33,7 @@ static void an_empty_text_is_one_with_and_without_its_blank([[maybe_unused]] voi
         assert_int_equal(line.length, 0);
 }
 
-static void any_byte_may_be_in_the_text([[maybe_unused]] void **state) {
+static void the_text_may_contain_any_byte([[maybe_unused]] void **state) {
         static const char bytes[] = "2016-10-06T00:17:09Z stdout F a\0\033[2J\xff";
         struct nd_log_line line;
 
@@ -41,7 +41,7 @@ static void any_byte_may_be_in_the_text([[maybe_unused]] void **state) {
         assert_int_equal(line.length, 7);
 }
 
-static void what_is_no_line_of_a_log_is_told_apart([[maybe_unused]] void **state) {
+static void invalid_lines_are_rejected([[maybe_unused]] void **state) {
         static const char *const cases[] = {"",
                                             "hello",
                                             "{\"log\":\"docker's\\n\",\"stream\":\"stdout\"}",
@@ -66,7 +66,7 @@ static void what_is_no_line_of_a_log_is_told_apart([[maybe_unused]] void **state
                         fail_msg("'%s' was taken for a line", cases[i]);
 }
 
-static void times_are_those_of_the_calendar([[maybe_unused]] void **state) {
+static void dates_follow_the_calendar([[maybe_unused]] void **state) {
         static const struct {
                 const char *text;
                 uint64_t seconds;
@@ -86,11 +86,11 @@ static void times_are_those_of_the_calendar([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_line_says_when_which_stream_and_whether_it_is_whole),
-                cmocka_unit_test(an_empty_text_is_one_with_and_without_its_blank),
-                cmocka_unit_test(any_byte_may_be_in_the_text),
-                cmocka_unit_test(what_is_no_line_of_a_log_is_told_apart),
-                cmocka_unit_test(times_are_those_of_the_calendar),
+                cmocka_unit_test(a_line_has_a_time_a_stream_and_a_tag),
+                cmocka_unit_test(an_empty_text_may_lack_its_space),
+                cmocka_unit_test(the_text_may_contain_any_byte),
+                cmocka_unit_test(invalid_lines_are_rejected),
+                cmocka_unit_test(dates_follow_the_calendar),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -9,7 +9,7 @@ static void decode(const char *json, struct nd_arena *arena, struct nd_pod *ret)
         expect_ok(nd_pod_decode(json, strlen(json), arena, ret));
 }
 
-static void containers_are_walked_as_kubernetes_does([[maybe_unused]] void **state) {
+static void containers_are_walked_in_kubernetes_order([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct nd_pod pod;
         const struct nd_pod_container *c;
@@ -72,7 +72,7 @@ static void every_volume_source_has_its_name([[maybe_unused]] void **state) {
         }
 }
 
-static void a_copy_can_be_changed_alone([[maybe_unused]] void **state) {
+static void changing_a_copy_leaves_the_original_unchanged([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct nd_pod pod, *copy;
 
@@ -92,7 +92,7 @@ static void a_copy_can_be_changed_alone([[maybe_unused]] void **state) {
         assert_string_equal(nd_shape_pairs_get(&copy->metadata.annotations, "b"), "2");
 }
 
-static void a_pod_has_a_ceiling([[maybe_unused]] void **state) {
+static void a_pod_has_a_size_limit([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         nd_autofree char *huge = nd_malloc(ND_POD_BYTES + 2);
         struct nd_pod pod;
@@ -105,11 +105,11 @@ static void a_pod_has_a_ceiling([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(containers_are_walked_as_kubernetes_does),
+                cmocka_unit_test(containers_are_walked_in_kubernetes_order),
                 cmocka_unit_test(a_whole_pod_is_read),
                 cmocka_unit_test(every_volume_source_has_its_name),
-                cmocka_unit_test(a_copy_can_be_changed_alone),
-                cmocka_unit_test(a_pod_has_a_ceiling),
+                cmocka_unit_test(changing_a_copy_leaves_the_original_unchanged),
+                cmocka_unit_test(a_pod_has_a_size_limit),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -47,7 +47,7 @@ static void exponents_signs_and_fractions_are_read([[maybe_unused]] void **state
         is("12345e-2", 124); /* rounded up */
         is("+5", 5);
         is("-5", -5);
-        is("-1500m", -1); /* up, too */
+        is("-1500m", -1); /* rounded up, too */
         is("1500m", 2);
         is("1n", 1);
         is(".5k", 500);
@@ -58,7 +58,7 @@ static void exponents_signs_and_fractions_are_read([[maybe_unused]] void **state
         is("10000000000000000000000e-4", 1000000000000000000);
 }
 
-static void what_is_no_quantity_is_refused([[maybe_unused]] void **state) {
+static void invalid_quantities_are_rejected([[maybe_unused]] void **state) {
         static const char *const texts[] = {"",    "k",    "-",     "+",   ".",   "1 ",           " 1",   "1K",
                                             "1mi", "1kk",  "1.2.3", "1e",  "e3",  "1e+",          "1e3k", "1Kib",
                                             "--1", "0x10", "1,5",   "1\n", "inf", "1e99999999999"};
@@ -67,13 +67,13 @@ static void what_is_no_quantity_is_refused([[maybe_unused]] void **state) {
                 is_none(texts[i], -EINVAL);
 }
 
-static void what_is_too_large_is_told_apart([[maybe_unused]] void **state) {
+static void quantities_out_of_range_have_their_own_error([[maybe_unused]] void **state) {
         is_none("8Ei", -ERANGE);
         is_none("10E", -ERANGE);
         is_none("9223372036854775808", -ERANGE);
         is_none("1e400", -ERANGE);
         is_none("1e999999999", -ERANGE);
-        is_none("1234567890123456789", -ERANGE); /* more digits than we reckon with */
+        is_none("1234567890123456789", -ERANGE); /* more digits than supported */
         is("1e-400", 1);
         is("0e999999999", 0);
 }
@@ -82,8 +82,8 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(amounts_are_read_with_every_suffix),
                 cmocka_unit_test(exponents_signs_and_fractions_are_read),
-                cmocka_unit_test(what_is_no_quantity_is_refused),
-                cmocka_unit_test(what_is_too_large_is_told_apart),
+                cmocka_unit_test(invalid_quantities_are_rejected),
+                cmocka_unit_test(quantities_out_of_range_have_their_own_error),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

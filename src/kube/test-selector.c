@@ -3,7 +3,7 @@
 
 #include <unit/expect.h>
 
-/* 1: matches, 0: does not, -1: is not valid. */
+/* 1: matches, 0: does not match, -1: invalid. */
 static int ask(const char *selector_json, const char *value_of_a) {
         nd_autoarena struct nd_arena arena = {};
         nd_autojson yyjson_doc *doc = nullptr;
@@ -23,7 +23,7 @@ static int ask(const char *selector_json, const char *value_of_a) {
 #define TERM(operator, values)                                                                                                \
         "{\"matchExpressions\": [{\"key\": \"a\", \"operator\": \"" operator"\", \"values\": " values "}]}"
 
-static void each_operator_matches_as_kubernetes_does([[maybe_unused]] void **state) {
+static void each_operator_matches_as_in_kubernetes([[maybe_unused]] void **state) {
         assert_int_equal(ask("{}", nullptr), 1);
         assert_int_equal(ask("{\"matchLabels\": {\"a\": \"1\"}}", "1"), 1);
         assert_int_equal(ask("{\"matchLabels\": {\"a\": \"1\"}}", "2"), 0);
@@ -38,7 +38,7 @@ static void each_operator_matches_as_kubernetes_does([[maybe_unused]] void **sta
         assert_int_equal(ask(TERM("DoesNotExist", "[]"), nullptr), 1);
 }
 
-static void what_is_not_valid_matches_nothing([[maybe_unused]] void **state) {
+static void invalid_selectors_match_nothing([[maybe_unused]] void **state) {
         assert_int_equal(ask(TERM("in", "[\"1\"]"), "1"), -1);
         assert_int_equal(ask(TERM("In", "[]"), "1"), -1);
         assert_int_equal(ask(TERM("Exists", "[\"1\"]"), "1"), -1);
@@ -48,7 +48,7 @@ static void what_is_not_valid_matches_nothing([[maybe_unused]] void **state) {
         assert_false(nd_selector_matches(nullptr, &(struct nd_shape_pairs) {}));
 }
 
-static void keys_have_a_name_and_perhaps_a_prefix([[maybe_unused]] void **state) {
+static void keys_have_a_name_and_an_optional_prefix([[maybe_unused]] void **state) {
         static const char *const good[] = {"a", "A.b_c-9", "example.com/a", "a-b.c/D"};
         static const char *const bad[] = {"",       "-a",     "a-",     "/a",   "a/",    "a/b/c", "Example.com/a",
                                           "a..b/c", "-a.b/c", "a-.b/c", ".a/c", "\u00e9"};
@@ -63,9 +63,9 @@ static void keys_have_a_name_and_perhaps_a_prefix([[maybe_unused]] void **state)
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(each_operator_matches_as_kubernetes_does),
-                cmocka_unit_test(what_is_not_valid_matches_nothing),
-                cmocka_unit_test(keys_have_a_name_and_perhaps_a_prefix),
+                cmocka_unit_test(each_operator_matches_as_in_kubernetes),
+                cmocka_unit_test(invalid_selectors_match_nothing),
+                cmocka_unit_test(keys_have_a_name_and_an_optional_prefix),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

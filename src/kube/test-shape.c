@@ -58,7 +58,7 @@ static struct nd_error *decode(const char *json, struct nd_arena *arena, struct 
         return nd_shape_decode(&tree_shape, yyjson_doc_get_root(doc), arena, ret);
 }
 
-static void every_kind_finds_its_place([[maybe_unused]] void **state) {
+static void every_kind_of_field_is_decoded([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct tree t;
 
@@ -105,7 +105,7 @@ static void null_is_absence([[maybe_unused]] void **state) {
         assert_null(t.texts.items);
         expect_ok(decode("null", &arena, &t));
         expect_ok(decode("{\"texts\": []}", &arena, &t));
-        assert_non_null(t.texts.items); /* an empty list is not the same as none */
+        assert_non_null(t.texts.items); /* an empty list differs from none */
 }
 
 static void errors_name_the_path([[maybe_unused]] void **state) {
@@ -123,7 +123,7 @@ static void errors_name_the_path([[maybe_unused]] void **state) {
         expect_error_text(decode("{\"texts\": {}}", &arena, &t), "texts: a list is expected, not object");
 }
 
-static void numbers_have_their_bounds([[maybe_unused]] void **state) {
+static void numbers_are_checked_for_range([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct tree t;
 
@@ -134,27 +134,25 @@ static void numbers_have_their_bounds([[maybe_unused]] void **state) {
         expect_error_text(decode("{\"wide\": 9223372036854775808}", &arena, &t), "wide: the number is too large");
 }
 
-static void what_two_readers_could_read_differently_is_refused([[maybe_unused]] void **state) {
+static void ambiguous_input_is_rejected([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct tree t;
 
-        expect_error_text(decode("{\"flag\": false, \"flag\": true}", &arena, &t), "flag: stands here a second time");
+        expect_error_text(decode("{\"flag\": false, \"flag\": true}", &arena, &t), "flag: duplicate field");
         expect_error_text(decode("{\"pairs\": {\"a\": \"1\", \"b\": \"\", \"a\": \"2\"}}", &arena, &t),
-                          "pairs.a: stands here a second time");
-        expect_error_text(decode("{\"second\": {}, \"second\": null}", &arena, &t), "second: stands here a second time");
-        expect_error_text(decode("{\"text\": \"Default\\u0000x\"}", &arena, &t), "text: a null byte in the text");
-        expect_error_text(decode("{\"pairs\": {\"a\\u0000\": \"\"}}", &arena, &t), "pairs: a null byte in the text");
-        expect_ok(decode("{\"flag\\u0000\": 7}", &arena, &t)); /* another field */
+                          "pairs.a: duplicate field");
+        expect_error_text(decode("{\"second\": {}, \"second\": null}", &arena, &t), "second: duplicate field");
+        expect_error_text(decode("{\"text\": \"Default\\u0000x\"}", &arena, &t), "text: the text contains a null byte");
+        expect_error_text(decode("{\"pairs\": {\"a\\u0000\": \"\"}}", &arena, &t), "pairs: the text contains a null byte");
+        expect_ok(decode("{\"flag\\u0000\": 7}", &arena, &t)); /* a different field */
         assert_false(t.flag);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_kind_finds_its_place),
-                cmocka_unit_test(null_is_absence),
-                cmocka_unit_test(errors_name_the_path),
-                cmocka_unit_test(numbers_have_their_bounds),
-                cmocka_unit_test(what_two_readers_could_read_differently_is_refused),
+                cmocka_unit_test(every_kind_of_field_is_decoded), cmocka_unit_test(null_is_absence),
+                cmocka_unit_test(errors_name_the_path),           cmocka_unit_test(numbers_are_checked_for_range),
+                cmocka_unit_test(ambiguous_input_is_rejected),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

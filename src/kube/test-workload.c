@@ -32,7 +32,7 @@ static void templates_are_found([[maybe_unused]] void **state) {
         }
 }
 
-static void other_objects_are_none([[maybe_unused]] void **state) {
+static void other_objects_are_not_workloads([[maybe_unused]] void **state) {
         nd_autoarena struct nd_arena arena = {};
         struct nd_workload workload;
 
@@ -51,7 +51,7 @@ static void other_objects_are_none([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(templates_are_found),
-                cmocka_unit_test(other_objects_are_none),
+                cmocka_unit_test(other_objects_are_not_workloads),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

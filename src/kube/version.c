@@ -29,7 +29,7 @@ char *nd_kube_version_text(struct nd_kube_version version) {
         return version.latest ? nd_strdup("latest") : nd_format("v1.%llu", (unsigned long long) version.minor);
 }
 
-/* One number at *at, without leading zeros; moves behind it. */
+/* Takes one number at *at, without leading zeros, and moves past it. */
 static int take_number(const char **at, uint32_t *ret) {
         size_t length = strspn(*at, "0123456789");
         nd_autofree char *digits = nullptr;
@@ -41,7 +41,8 @@ static int take_number(const char **at, uint32_t *ret) {
         return nd_text_parse_u32(digits, ret);
 }
 
-/* Identifiers of a pre-release or a build: not empty, joined by dots. A pre-release's numbers have no leading zeros. */
+/* Identifiers of a pre-release or a build: not empty, joined by dots. Numbers of a pre-release have
+ * no leading zeros. */
 static int skip_identifiers(const char **at, bool prerelease) {
         for (;; (*at)++) {
                 size_t length = strspn(*at, letters);

@@ -14,17 +14,21 @@ struct nd_kube_version {
 
 #define ND_POLICY_LATEST ((struct nd_kube_version) {.latest = true})
 
-/* Like Kubernetes it takes any minor, of which those beyond the newest known mean the newest. Returns -EINVAL. */
+/* Accepts any minor, as Kubernetes does; minors after the newest known one are equal to it. Returns
+ * -EINVAL. */
 [[nodiscard]] int nd_kube_version_parse(const char *text, struct nd_kube_version *ret);
 [[nodiscard]] char *nd_kube_version_text(struct nd_kube_version version);
 
-/* A version of a component: "v1.36.3", "1.29.8-20+15d27f9ba1c119". Pre-release and build do not count. */
+/* The version of a component: "v1.36.3", "1.29.8-20+15d27f9ba1c119". Pre-release and build are
+ * ignored. */
 struct nd_version {
         uint32_t major;
         uint32_t minor;
         uint32_t patch;
 };
 
-/* Three numbers, a 'v' in front if need be; strict semantic versioning apart from that. Returns -EINVAL. */
+/* Three numbers with an optional 'v' in front; otherwise strict semantic versioning. Returns
+ * -EINVAL. */
 [[nodiscard]] int nd_version_parse(const char *text, struct nd_version *ret);
-int nd_version_compare(const struct nd_version *a, const struct nd_version *b); /* below, at or above 0 */
+/* below, at or above 0 */
+int nd_version_compare(const struct nd_version *a, const struct nd_version *b);

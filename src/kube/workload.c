@@ -12,7 +12,7 @@ enum {
 static const struct {
         const char *kind;
         const char *prefix;
-        const char *steps[STEPS]; /* the way to the pod's template */
+        const char *steps[STEPS]; /* path of the pod's template */
 } kinds[] = {
         {"Pod", "", {}},
         {"PodTemplate", "template.", {"template"}},

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload.h - objects that are pods or make pods */
+/* workload.h - pods and workload controllers */
 #pragma once
 
 #include "kube/pod.h"
 
 struct nd_workload {
-        const char *kind;      /* nullptr: the object is neither a pod nor makes any */
-        const char *name;      /* "" where it has none */
-        const char *namespace; /* the same */
-        const char *prefix;    /* of the pod's paths in the object: "spec.template." or "" */
-        bool has_pod;          /* a controller may be without a template */
-        struct nd_pod pod;     /* of a controller: what its template says */
+        const char *kind;      /* nullptr: the object is neither a pod nor a workload controller */
+        const char *name;      /* "" if it has none */
+        const char *namespace; /* "" if it has none */
+        const char *prefix;    /* of paths of the pod in the object: "spec.template." or "" */
+        bool has_pod;          /* a controller may have no template */
+        struct nd_pod pod;     /* of a controller: its template */
 };
 
 [[nodiscard]] struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, struct nd_workload *ret);
