@@ -58,7 +58,8 @@ void nd_blocks_give(struct nd_blocks *blocks, uint32_t block) {
         }
 }
 
-/* The first set bit at or after a position of a level, by way of the level above when its own word has none. */
+/* Returns the first set bit at or after a position of a level; if its word has none, searches the
+ * level above. */
 static bool find_from(const struct nd_blocks *blocks, int level, uint32_t from, uint32_t *ret) {
         uint32_t bits = blocks->count, word_index;
         uint64_t word;

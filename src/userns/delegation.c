@@ -3,7 +3,7 @@
 
 #include "userns/range.h"
 
-/* Adds a line, or makes the last one longer where it goes on in both worlds. */
+/* Adds a line, or extends the last one if the new one continues it inside and outside. */
 static void add_line(struct nd_userns_maps *maps, uint64_t inside, uint64_t outside, uint64_t count) {
         struct nd_userns_map *last = maps->count > 0 ? &maps->items[maps->count - 1] : nullptr;
 
@@ -27,7 +27,7 @@ void nd_delegation_maps(uint32_t own, const struct nd_subid_list *ranges, struct
         nd_vector_each (range, ranges) {
                 uint64_t first = range->first, count = range->count;
 
-                /* The last ID of all, 2^32 - 1, means "no ID" to the kernel and cannot be mapped. */
+                /* The last ID, 2^32 - 1, means "no ID" to the kernel and cannot be mapped. */
                 if (first >= ND_ID_SPACE - 1 || count == 0)
                         continue;
                 count = at_most(count, ND_ID_SPACE - 1 - first);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-blocks.c - the bytes are operations on the blocks; a plain list of flags must agree after each
+/* fuzz-blocks.c - the input is a list of operations on the blocks; a plain array of flags must
+ * agree after each
  *
- * Two bytes say how many blocks there are; then three per operation: what, and which block. */
+ * Two bytes are the number of blocks; then each operation has three: its kind and its block. */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -15,7 +16,7 @@ static struct {
         uint32_t cursor;
 } plain;
 
-/* The next free block at or after the cursor, else the first of all. */
+/* The next free block at or after the cursor, or else the first one. */
 static bool plain_find(uint32_t *ret) {
         for (uint32_t i = 0; i < plain.count; i++) {
                 uint32_t block = plain.cursor < plain.count ? (plain.cursor + i) % plain.count : i;
@@ -77,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 case 1:
                         give(&blocks, block);
                         break;
-                case 2: /* a stretch of them */
+                case 2: /* a run of blocks */
                         for (uint32_t n = 0; n < 64; n++)
                                 give(&blocks, block + n);
                         break;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-mapping.c - the file of a pod: what the checks accept, our own form reproduces; what is refused hides no block
+/* fuzz-mapping.c - the file of a pod: an accepted file is formatted as itself; a rejected one hides
+ * no block
  *
- * A file that was cut or damaged must still give up every host ID that a reader could see in it, or a pod's block would be given
- * to another. */
+ * From a truncated or damaged file every host ID that a reader could see must still be salvaged, or
+ * a pod's block would be given to another. */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -36,7 +37,7 @@ static void check_format(const struct nd_mapping *mapping) {
         fuzz_require(again.uid_lines == 1 && again.gid_lines == 1);
         fuzz_require(strlen(text) <= 141 + 2 * 10);
 
-        /* Cut anywhere after the first ID, the ID is still found. */
+        /* The ID is found at any truncation after it. */
         for (size_t cut = strlen("{\"uidMappings\":[{\"hostId\":4294967295"); cut <= strlen(text); cut++)
                 fuzz_require(salvaged(text, cut, mapping->uid.host));
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-range.c - what getsubids prints: a range that is read prints and reads the same; then the checks of it agree with arithmetic */
+/* fuzz-range.c - output of getsubids: an accepted range is parsed the same after printing, and its
+ * checks agree with arithmetic */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -8,7 +9,7 @@
 #include "sys/subid.h"
 #include "userns/range.h"
 
-/* The kubelet's conditions, said once more and all at once. */
+/* The kubelet's conditions, restated as one expression. */
 static bool usable(struct nd_userns_range range, uint32_t size, uint32_t pods) {
         return size > 0 && size % ND_IDS_UNIT == 0 && range.first % size == 0 && range.first >= size &&
                range.count % size == 0 && range.count / size >= pods;

@@ -2,15 +2,17 @@
 /* manager.c - see manager.h
  *
  * Theory of operation
- *   The files are the truth, memory is an index of them: @pods maps a UID to what its file says, @blocks knows which blocks nobody
- *   claims. Blocks are numbered over the whole ID space (first ID / size), so that several extents need no arithmetic of
- *   their own; a block that may not be handed out (outside of the range, across two extents, the first one, the one that ends at
- *   2^32) is simply never free.
- *   To allocate: take a block in memory, write the file, return. To release: remove the file, free the block. A crash between the
- *   two steps leaves a file without a pod, which the sweep removes, or a block that is free after the restart; it never
- *   leaves a block in two hands.
- *   A pod in quarantine claims whatever blocks its file names, in part or out of line with our block size. Two pods may claim one
- *   block then, hence give_back() frees a block only when no other pod claims it.
+ *   The files are authoritative, memory is an index of them: @pods maps a UID to the contents of
+ *   its file, @blocks contains the blocks without a claim. Blocks are numbered over the whole ID
+ *   space (first ID / size), so that several extents need no arithmetic of their own; a block that
+ *   may not be allocated (outside of the range, across two extents, the first one, the one that
+ *   ends at 2^32) is simply never free.
+ *   To allocate: take a block in memory, write the file, return. To release: remove the file, free
+ *   the block. A crash between the two steps leaves a file without a pod, which the sweep removes,
+ *   or a block that is free after the restart; it never leaves a block with two owners.
+ *   A pod in quarantine claims all blocks that its file names, even in part or not aligned to our
+ *   block size. Then two pods may claim one block, hence give_back() frees a block only when no
+ *   other pod claims it.
  * Owns       @pods and what they point to.
  * Invariant  a block is free in @blocks only if no file names it and no pod claims it.
  * See also   userns/store.c, userns/mapping.c, userns/blocks.c */
@@ -33,12 +35,12 @@ struct nd_userns_manager {
         struct nd_userns_store store;
         uint32_t ids_per_pod;
         struct nd_userns_range range;
-        bool confined; /* to the delegated extents, which may be none at all */
+        bool confined; /* to the delegated extents, of which there may be none */
         struct nd_userns_extents delegated;
         bool read_only;
         uint32_t usable;
         uint32_t quarantined; /* pods with a problem */
-        bool overlaps;        /* two pods claimed one block at some time */
+        bool overlaps;        /* two pods have claimed one block at some time */
         struct nd_blocks blocks;
         struct nd_map pods;
 };
@@ -69,7 +71,7 @@ void nd_userns_manager_free(struct nd_userns_manager *m) {
         free(m);
 }
 
-/* Whether a block lies where the node may hand out IDs at all. */
+/* Whether the node may allocate this block at all. */
 static bool in_range(const struct nd_userns_manager *m, uint32_t block) {
         uint64_t first = (uint64_t) block * m->ids_per_pod;
 
@@ -91,7 +93,7 @@ static void make_blocks(struct nd_userns_manager *m) {
         m->usable = m->blocks.free_count;
 }
 
-/* The blocks that an extent touches, cut to the ID space. */
+/* The blocks that an extent touches, limited to the ID space. */
 static void touched(const struct nd_userns_manager *m, const struct nd_userns_extent *extent, uint32_t *ret_from,
                     uint32_t *ret_to) {
         uint64_t end = extent->first + extent->count;
@@ -120,7 +122,8 @@ static bool claimed(const struct nd_userns_manager *m, uint32_t block) {
         return false;
 }
 
-/* Puts a pod into the index and takes its blocks; those that are taken already stay so, and have two claims then. */
+/* Adds a pod to the index and takes its blocks; a block that is taken already then has two
+ * claims. */
 static void index_pod(struct nd_userns_manager *m, const char *pod_uid, struct pod *pod) {
         nd_vector_each (extent, &pod->extents) {
                 uint32_t from, to;
@@ -134,8 +137,9 @@ static void index_pod(struct nd_userns_manager *m, const char *pod_uid, struct p
         (void) nd_map_put(&m->pods, pod_uid, pod);
 }
 
-/* Takes a pod out of the index and frees the blocks that nobody else claims. As long as no two claims ever met there is nobody to
- * ask, and a release does not get slower with the number of pods. */
+/* Removes a pod from the index and frees the blocks that no other pod claims. While no two claims
+ * ever overlapped, no other pod needs to be checked, and a release does not get slower with the
+ * number of pods. */
 static void give_back(struct nd_userns_manager *m, const char *pod_uid) {
         nd_cleanup(pod_done) struct pod *pod = nd_map_remove(&m->pods, pod_uid);
 
@@ -160,7 +164,7 @@ static struct pod *pod_with_block(uint32_t first, uint32_t count) {
         return pod;
 }
 
-/* Keeps the blocks that a bad file names out of use and remembers why. */
+/* Keeps the blocks that an invalid file names out of use and records the reason. */
 static void quarantine(struct nd_userns_manager *m, const char *pod_uid, const char *bytes, size_t length,
                        const struct nd_error *why) {
         nd_autoerror struct nd_error *unreadable = nullptr;
@@ -184,7 +188,7 @@ static void quarantine(struct nd_userns_manager *m, const char *pod_uid, const c
         index_pod(m, pod_uid, pod);
 }
 
-/* The kubelet's checks of a block that a file names, against what is known already. */
+/* The kubelet's checks of a block in a file, against the current state. */
 static struct nd_error *record(struct nd_userns_manager *m, const char *pod_uid, uint32_t first, uint32_t length) {
         const struct pod *known = nd_map_get(&m->pods, pod_uid);
         nd_autofree char *quoted = nd_text_quote(pod_uid);
@@ -217,15 +221,16 @@ static struct nd_error *parse_and_record(struct nd_userns_manager *m, const char
         return nullptr;
 }
 
-/* A shortage of our own, which says nothing about the file. */
+/* A shortage of our own resources, which is not a property of the file. */
 static bool is_shortage(const struct nd_error *error) {
         int number = nd_error_errno(error);
 
         return number == EMFILE || number == ENFILE || number == ENOMEM;
 }
 
-/* Takes one pod's file over at start. What is wrong with the file stays with the pod, in quarantine; but where we could not look,
- * its block would count as free and be handed out a second time, so that is an error. */
+/* Reads one pod's file at start. An invalid file puts the pod into quarantine; but if the file
+ * could not be read at all, its block would count as free and be allocated a second time, so that
+ * is an error. */
 static struct nd_error *recover_pod(struct nd_userns_manager *m, const char *pod_uid, bool may_quarantine) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_autofree char *bytes = nullptr, *quoted = nd_text_quote(pod_uid);
@@ -242,7 +247,8 @@ static struct nd_error *recover_pod(struct nd_userns_manager *m, const char *pod
         return nd_error_wrap(nd_take_ptr(error), "record pod mappings for existing pod %s", quoted);
 }
 
-/* Good files first, so that a bad one cannot take a block from the pod that rightly has it: it costs one pod, its own. */
+/* Valid files first, so that an invalid one cannot take a block from its rightful pod: it affects
+ * only its own pod. */
 static struct nd_error *recover(struct nd_userns_manager *m) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
@@ -289,7 +295,8 @@ struct nd_error *nd_userns_manager_open(const struct nd_userns_settings *setting
         return nullptr;
 }
 
-/* Writes a new pod's file; with an error the pod has no block, unless its file could not be removed again. */
+/* Writes a new pod's file; after an error the pod has no block, unless its file could not be
+ * removed again. */
 static struct nd_error *create(struct nd_userns_manager *m, const char *pod_uid, uint32_t first) {
         nd_autofree char *text = nd_mapping_format(first, m->ids_per_pod);
         nd_autoerror struct nd_error *error = nd_userns_store_write(&m->store, pod_uid, text), *left = nullptr;
@@ -302,7 +309,8 @@ static struct nd_error *create(struct nd_userns_manager *m, const char *pod_uid,
         return nd_error_wrap(nd_take_ptr(error), "create user namespace");
 }
 
-/* Writes the file of a pod that lives with its block already. With an error it keeps the block: another pod must not get it. */
+/* Writes the file of a running pod that has its block already. After an error it keeps the block:
+ * another pod must not get it. */
 static struct nd_error *restore(struct nd_userns_manager *m, const char *pod_uid, const struct nd_userns_extent *block) {
         nd_autofree char *text = nd_mapping_format((uint32_t) block->first, m->ids_per_pod);
 
@@ -339,10 +347,10 @@ struct nd_error *nd_userns_manager_get(struct nd_userns_manager *m, const char *
 
         nd_try(nd_userns_store_check_uid(pod_uid));
         if (m->read_only)
-                return nd_error_new(ND_PRECONDITION, EROFS, "the user namespace manager only looks");
+                return nd_error_new(ND_PRECONDITION, EROFS, "the user namespace manager is read-only");
         error = nd_userns_store_read(&m->store, pod_uid, &bytes, &length);
 
-        /* A pod in quarantine gets another look: somebody may have mended or removed its file. */
+        /* Checks a pod in quarantine again: its file may have been repaired or removed. */
         known = nd_map_get(&m->pods, pod_uid);
         retried = known && known->problem;
         if (retried && !error)
@@ -366,7 +374,7 @@ struct nd_error *nd_userns_manager_release(struct nd_userns_manager *m, const ch
         if (!nd_map_has(&m->pods, pod_uid))
                 return nullptr;
         if (m->read_only)
-                return nd_error_new(ND_PRECONDITION, EROFS, "the user namespace manager only looks");
+                return nd_error_new(ND_PRECONDITION, EROFS, "the user namespace manager is read-only");
         nd_try(nd_userns_store_remove(&m->store, pod_uid));
         give_back(m, pod_uid);
         return nullptr;

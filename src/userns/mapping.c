@@ -8,13 +8,15 @@
 #include "base/json.h"
 
 static struct nd_error *wrong_type(const char *what) {
-        return nd_error_new(ND_INVALID, 0, "%s has another type", what);
+        return nd_error_new(ND_INVALID, 0, "%s has the wrong type", what);
 }
 
-/* Go's decoder takes a key in any case, where U+017F is a small s as well (and U+212A a k, which no name of ours has). */
+/* Go's decoder matches keys case-insensitively, where U+017F equals s (and U+212A equals k, which
+ * none of our keys contains). */
 static bool key_is(yyjson_val *key, const char *name) {
         static const char long_s[] = "\u017f";
-        const char *at = unsafe_yyjson_get_str(key), *end = at + yyjson_get_len(key); /* a key is a string always */
+        /* a key is always a string */
+        const char *at = unsafe_yyjson_get_str(key), *end = at + yyjson_get_len(key);
 
         for (; *name; name++) {
                 if (tolower(*name) == 's' && (size_t) (end - at) >= sizeof long_s - 1 &&
@@ -23,10 +25,10 @@ static bool key_is(yyjson_val *key, const char *name) {
                 else if (at == end || tolower((unsigned char) *at++) != tolower(*name))
                         return false;
         }
-        return at == end; /* the key may have a null byte, and more behind it */
+        return at == end; /* the key may contain a null byte, followed by more */
 }
 
-/* A uint32 as Go takes it: digits only, null leaves the value as it is. */
+/* A uint32 as in Go: digits only, null leaves the value unchanged. */
 static struct nd_error *take_number(yyjson_val *value, const char *what, uint32_t *target) {
         if (yyjson_is_null(value))
                 return nullptr;
@@ -36,7 +38,8 @@ static struct nd_error *take_number(yyjson_val *value, const char *what, uint32_
         return nullptr;
 }
 
-/* A later key writes over an earlier one field by field, as Go does; hence the target is not cleared. */
+/* A later key overwrites an earlier one field by field, as in Go; hence the target is not
+ * cleared. */
 static struct nd_error *take_line(yyjson_val *object, struct nd_mapping_line *target) {
         const struct {
                 const char *key;

@@ -19,13 +19,14 @@
 #include "userns/range.h"
 
 enum {
-        PROBE_FIRST = 0x7fff0000, /* a block far from any that is in use */
+        PROBE_FIRST = 0x7fff0000, /* a block far from any in use */
 };
 
 static constexpr uint64_t deadline_us = 5 * ND_SECOND_US;
-static constexpr uint64_t engine_deadline_us = 10 * ND_SECOND_US; /* of one run; the probe makes two */
+/* of one run; the probe needs two */
+static constexpr uint64_t engine_deadline_us = 10 * ND_SECOND_US;
 
-/* The block that probes map to, within what the namespace we are in can map on. */
+/* The block that probes map to, within the IDs that our own namespace can map. */
 static struct nd_error *probe_map(struct nd_userns_map *ret) {
         nd_cleanup(nd_userns_extents_done) struct nd_userns_extents own = {};
 
@@ -71,8 +72,9 @@ static struct nd_error *unprivileged_work(void *argument, [[maybe_unused]] int *
 
         if (uid != (uid_t) -1 && (syscall(SYS_setgroups, 0, nullptr) < 0 || syscall(SYS_setresgid, uid, uid, uid) < 0 ||
                                   syscall(SYS_setresuid, uid, uid, uid) < 0))
-                return nd_error_new(ND_DENIED, errno, "become user %u", uid);
-        /* The writer of the map is not root any more; it may open the child's files only if the child may be dumped. */
+                return nd_error_new(ND_DENIED, errno, "switch to user %u", uid);
+        /* The writer of the map is no longer root; it may open the child's files only if the child
+         * is dumpable. */
         uids = (struct nd_userns_map) {.outside = geteuid(), .count = 1};
         gids = (struct nd_userns_map) {.outside = getegid(), .count = 1};
         return nd_userns_make(
@@ -94,13 +96,13 @@ static struct nd_error *idmap_and_look(int tree) {
 
         nd_try(probe_namespace(&map, &userns));
         if (fstat(tree, &before) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "look at the directory");
+                return nd_error_new(ND_INTERNAL, errno, "stat the directory");
         nd_try(nd_mount_idmap(tree, userns, false));
         if (fstat(tree, &after) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "look at the idmapped directory");
+                return nd_error_new(ND_INTERNAL, errno, "stat the idmapped directory");
         expected = before.st_uid < map.count ? map.outside + before.st_uid : 65534;
         if (after.st_uid != expected)
-                return nd_error_new(ND_INTERNAL, 0, "the idmapped directory belongs to %u and not to %u", after.st_uid,
+                return nd_error_new(ND_INTERNAL, 0, "the idmapped directory is owned by %u instead of %u", after.st_uid,
                                     expected);
         return nullptr;
 }
@@ -137,7 +139,7 @@ struct nd_error *nd_probe_idmap_tmpfs(void) {
         return nd_worker_run("idmapped tmpfs probe", tmpfs_work, nullptr, deadline_us, nullptr);
 }
 
-/* A tmpfs over /tmp of a private mount namespace: a place for mount points and the upper directory. */
+/* A tmpfs over /tmp of a private mount namespace, for mount points and the upper directory. */
 static struct nd_error *make_workshop(const char *const *directories) {
         nd_autoclose int tree = -EBADF;
 
@@ -165,7 +167,7 @@ static struct nd_error *overlay_work(void *argument, [[maybe_unused]] int *ret_f
         nd_try(nd_mount_attach(lower, AT_FDCWD, "/tmp/lower"));
         nd_try(nd_mount_fs_make("overlay", options, nd_count_of(options), 0, &overlay));
         if (fstatfs(overlay, &fs) < 0 || (unsigned long) fs.f_type != OVERLAYFS_SUPER_MAGIC)
-                return nd_error_new(ND_INTERNAL, errno, "the new mount is no overlay");
+                return nd_error_new(ND_INTERNAL, errno, "the new mount is not an overlay");
         return nullptr;
 }
 
@@ -173,7 +175,7 @@ struct nd_error *nd_probe_overlay(const char *path) {
         return nd_worker_run("overlay probe", overlay_work, (void *) path, deadline_us, nullptr);
 }
 
-/* The name travels as the text of an "error": a worker hands back nothing else that is text. */
+/* The name is returned as the text of an "error": a worker can return no other text. */
 static struct nd_error *filesystem_work(void *argument, [[maybe_unused]] int *ret_fd) {
         nd_autoclose int directory = -EBADF;
 
@@ -196,7 +198,7 @@ struct engine_probe {
         bool runc;
 };
 
-/* No program is there to run: an engine makes devices before it finds out. */
+/* The program does not exist: an engine creates devices before it notices. */
 static const char engine_spec[] =
         "{\"ociVersion\":\"1.0.2\",\"process\":{\"user\":{\"uid\":0,\"gid\":0},\"args\":[\"/nothing\"],\"env\":[\"PATH=/\"],\"cwd\":\"/\"},"
         "\"root\":{\"path\":\"rootfs\"},\"mounts\":[{\"destination\":\"/proc\",\"type\":\"proc\",\"source\":\"proc\"}],"
@@ -217,7 +219,7 @@ static struct nd_error *run_on(const struct engine_probe *probe, const char *bun
                             &result);
 }
 
-/* An engine makes both, and replaces the second where it is. */
+/* An engine creates both, and replaces the second if it exists. */
 static bool has_devices(const char *directory) {
         nd_autofree char *null = nd_format("%s/null", directory), *ptmx = nd_format("%s/ptmx", directory);
         struct stat st;
@@ -225,7 +227,8 @@ static bool has_devices(const char *directory) {
         return lstat(null, &st) == 0 || lstat(ptmx, &st) == 0;
 }
 
-/* A root filesystem with a directory at /dev shows that the engine comes so far; then one with a link. */
+/* A root filesystem with a directory at /dev shows that the engine gets that far; then one with a
+ * link. */
 static struct nd_error *engine_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct engine_probe *probe = argument;
 
@@ -234,7 +237,7 @@ static struct nd_error *engine_work(void *argument, [[maybe_unused]] int *ret_fd
         nd_try(nd_file_write(AT_FDCWD, "/tmp/plain/config.json", engine_spec, sizeof engine_spec - 1, 0600));
         nd_try(nd_file_write(AT_FDCWD, "/tmp/linked/config.json", engine_spec, sizeof engine_spec - 1, 0600));
         if (nd_sys->symlinkat("/tmp/outside", AT_FDCWD, "/tmp/linked/rootfs/dev") < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a link");
+                return nd_error_new(nd_error_code_of(errno), errno, "create the symbolic link '/dev'");
         nd_try(run_on(probe, "/tmp/plain"));
         if (!has_devices("/tmp/plain/rootfs/dev"))
                 return nd_error_new(ND_UNKNOWN, 0, "%s made no devices for a container", probe->program);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* probe.h - does this kernel, on this filesystem, do what user namespaces in pods need?
+/* probe.h - probes whether this kernel, on this filesystem, supports user namespaces in pods
  *
- * Each probe does the real thing and looks at the result; none compares versions, and none leaves anything behind. Each runs in a
- * child of its own with a deadline, so a dead network filesystem costs seconds, not the caller. nullptr = it works. */
+ * Each probe performs the real operation and checks the result; none compares versions, and none
+ * leaves anything behind. Each runs in a child of its own with a timeout, so a dead network
+ * filesystem costs seconds and does not block the caller. nullptr = supported. */
 #pragma once
 
 #include <stdint.h>
@@ -10,24 +11,27 @@
 
 #include "base/error.h"
 
-/* A user namespace with 65,536 IDs mapped to a block high up. Needs privilege. */
+/* A user namespace with 65,536 IDs mapped to a high block. Needs privilege. */
 [[nodiscard]] struct nd_error *nd_probe_userns(void);
 
-/* A user namespace made by an ordinary user who maps only itself. uid (uid_t) -1 = as we are. */
+/* A user namespace of an unprivileged user who maps only itself. uid (uid_t) -1 = the current
+ * user. */
 [[nodiscard]] struct nd_error *nd_probe_userns_unprivileged(uid_t uid);
 
 /* An idmapped mount of a directory; the owner seen through it must be the mapped one. */
 [[nodiscard]] struct nd_error *nd_probe_idmap(const char *path);
 
-/* The same of a fresh tmpfs: secrets, tokens and memory volumes live there. */
+/* The same on a new tmpfs, which secrets, tokens and memory volumes use. */
 [[nodiscard]] struct nd_error *nd_probe_idmap_tmpfs(void);
 
-/* An overlay whose lower layer is the idmapped directory, as a container's root filesystem is made. */
+/* An overlay whose lower layer is the idmapped directory, like a container's root filesystem. */
 [[nodiscard]] struct nd_error *nd_probe_overlay(const char *path);
 
-/* The filesystem's name of a path, "?" when it cannot be told in time. Free it. */
+/* Returns the name of the filesystem of a path, "?" if it cannot be determined in time. Free it. */
 [[nodiscard]] char *nd_probe_filesystem(const char *path);
 
-/* Whether an engine stays in the root filesystem when that has a link at /dev: crun before 1.28 makes devices where the link leads (CVE-2026-47766), runc had the same
- * (CVE-2026-41579). Runs it on a bundle of its own. ND_PRECONDITION = it does not stay there; other errors: it could not be tried. */
+/* Whether an engine stays in the root filesystem if that has a link at /dev: crun before 1.28
+ * creates devices at the target of the link (CVE-2026-47766), and runc had the same flaw
+ * (CVE-2026-41579). Runs the engine on a bundle of its own. ND_PRECONDITION = it leaves the root
+ * filesystem; other errors: it could not be tried. */
 [[nodiscard]] struct nd_error *nd_probe_engine_dev(const char *program, bool runc, const char *const *environment);

@@ -27,7 +27,7 @@ struct nd_userns_range nd_range_default(uint32_t ids_per_pod) {
         return (struct nd_userns_range) {.first = ids_per_pod, .count = (uint32_t) (ND_ID_SPACE - ids_per_pod)};
 }
 
-/* The next word between blanks of the line; nullptr at its end. */
+/* Returns the next space-separated field of the line; nullptr at its end. */
 static char *next_word(char **line) {
         static const char blanks[] = " \t\n\v\f\r";
         char *word = *line + strspn(*line, blanks);
@@ -86,7 +86,7 @@ static struct nd_error *find_user(const char *name, bool *ret_found) {
         char buffer[16 * 1024];
         int r = getpwnam_r(name, &entry, buffer, sizeof buffer, &found);
 
-        /* What a service says when it simply has no such user differs; POSIX lists these. */
+        /* Services differ in their error for an unknown user; POSIX lists these. */
         if (r != 0 && r != ENOENT && r != ESRCH && r != EBADF && r != EPERM)
                 return nd_error_new(ND_UNAVAILABLE, r, "look up user '%s'", name);
         *ret_found = found != nullptr;

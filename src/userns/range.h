@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* range.h - the IDs that pods may have: sizes, ranges and delegated extents
+/* range.h - the IDs of pods: sizes, ranges and delegated extents
  *
- * A node's range is one piece of the ID space, first and count, cut into blocks of ids_per_pod. It comes from the subordinate
- * IDs of user `kubelet` or is everything above the first block. Inside a user namespace only the IDs that were mapped into it
- * can be handed on, and a block must lie within one line of the map: the kernel refuses a map that would span two. */
+ * A node's range is one contiguous part of the ID space, first and count, divided into blocks of
+ * ids_per_pod. It comes from the subordinate IDs of user `kubelet` or is everything above the first
+ * block. Inside a user namespace only the IDs that are mapped into it can be used, and a block must
+ * lie within one line of the map: the kernel refuses a map that would span two. */
 #pragma once
 
 #include <stdint.h>
@@ -24,7 +25,7 @@ struct nd_userns_range {
         uint32_t count;
 };
 
-/* A piece of the ID space; unlike a range it may be all of it. */
+/* A part of the ID space; unlike a range it may be all of it. */
 struct nd_userns_extent {
         uint64_t first;
         uint64_t count;
@@ -42,31 +43,35 @@ static inline void nd_userns_extents_done(struct nd_userns_extents *extents) {
 enum nd_range_source {
         ND_RANGE_DEFAULT, /* no user `kubelet` */
         ND_RANGE_SUBIDS,  /* the subordinate IDs of user `kubelet` */
-        ND_RANGE_NO_GETSUBIDS, /* user `kubelet` without ranges and without getsubids: the default, as the kubelet's authors meant it */
+        /* user `kubelet` without ranges and without getsubids: the default, as the kubelet's
+         * authors intended */
+        ND_RANGE_NO_GETSUBIDS,
 };
 
-/* userNamespaces.idsPerPod of the kubelet's configuration, as its validation sees it. */
+/* Checks userNamespaces.idsPerPod as the kubelet validates its configuration. */
 [[nodiscard]] struct nd_error *nd_userns_ids_per_pod_check(int64_t ids_per_pod);
 
 struct nd_userns_range nd_range_default(uint32_t ids_per_pod);
 
-/* What getsubids printed for both kinds of IDs: exactly one line "0: kubelet FIRST COUNT". */
+/* Parses the output of getsubids for both kinds of IDs: exactly one line "0: kubelet FIRST
+ * COUNT". */
 [[nodiscard]] struct nd_error *nd_range_parse(const char *getsubids_output, struct nd_userns_range *ret);
 
-/* The node's range by the kubelet's rules, asked of libsubid. */
+/* Returns the node's range by the kubelet's rules, from libsubid. */
 [[nodiscard]] struct nd_error *nd_range_of_node(uint32_t ids_per_pod, struct nd_userns_range *ret,
                                                 enum nd_range_source *ret_source);
 
-/* The kubelet's checks of a range when it starts, with its words. */
+/* The kubelet's checks of a range at its start, with its texts. */
 [[nodiscard]] struct nd_error *nd_range_check(struct nd_userns_range range, uint32_t ids_per_pod, uint32_t max_pods);
 
-/* The pieces of the ID space that can be mapped on from a namespace with these maps: the intersections of its uid lines with its
- * gid lines, since a pod's block is the same for both. Sorted; touching pieces of different lines stay apart. */
+/* Returns the parts of the ID space that a namespace with these maps can map: the intersections of
+ * its uid lines with its gid lines, since a pod's block is the same for both. Sorted; adjacent
+ * parts of different lines are not merged. */
 void nd_userns_extents_of_maps(const struct nd_userns_maps *uids, const struct nd_userns_maps *gids,
                                struct nd_userns_extents *ret);
 
-/* The same for the namespace that we are in. */
+/* The same for our own namespace. */
 [[nodiscard]] struct nd_error *nd_userns_extents_own(struct nd_userns_extents *ret);
 
-/* True when [first, first + count) lies within one extent. */
+/* Whether [first, first + count) lies within one extent. */
 [[nodiscard]] bool nd_userns_extents_hold(const struct nd_userns_extents *extents, uint64_t first, uint64_t count);

@@ -9,7 +9,7 @@
 
 enum {
         UID_CEILING = 253,
-        DIRECTORY_MODE = 0750, /* as the kubelet makes it */
+        DIRECTORY_MODE = 0750, /* as the kubelet creates it */
         FILE_MODE = 0600,
 };
 
@@ -35,7 +35,8 @@ struct nd_error *nd_userns_store_check_uid(const char *pod_uid) {
         return nd_error_new(ND_INVALID, 0, "pod UID %.300s cannot name a directory", quoted);
 }
 
-/* An administrator may have put pods/ on another disk by a link, which the slash follows; below it none is followed. */
+/* An administrator may have moved pods/ to another disk with a symbolic link, which the trailing
+ * slash follows; below it no link is followed. */
 static char *pods_path(const struct nd_userns_store *store) {
         return nd_format("%s/", store->path);
 }
@@ -70,7 +71,8 @@ struct nd_error *nd_userns_store_read(const struct nd_userns_store *store, const
         return nullptr;
 }
 
-/* Makes pods/ and the pod's directory where they are missing, durably: a file whose directory is forgotten would be too. */
+/* Creates pods/ and the pod's directory if they are missing, durably: a file in a directory that is
+ * lost would be lost too. */
 static struct nd_error *make_pod(const struct nd_userns_store *store, const char *pod_uid, int *ret_fd) {
         nd_autoclose int pods = -EBADF;
         nd_autofree char *path = pods_path(store);

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store.h - the files pods/<uid>/userns under the kubelet's root directory
  *
- * The directory tree is the kubelet's: every subdirectory of pods/ is a pod's and its name is the pod's UID. We write nothing there
- * but the file `userns`, mode 0600, and where it is missing the pod's directory. */
+ * The directory tree is the kubelet's: every subdirectory of pods/ belongs to a pod and is named
+ * after the pod's UID. We write only the file `userns`, mode 0600, and the pod's directory if it is
+ * missing. */
 #pragma once
 
 #include "base/error.h"
 #include "sys/file.h"
 
 enum {
-        ND_STORE_PODS = 1 << 20, /* directories that are looked at; a node has at most 65,536 blocks to give away */
+        /* maximum of directories that are read; a node has at most 65,536 blocks */
+        ND_STORE_PODS = 1 << 20,
 };
 
 struct nd_userns_store {
@@ -22,10 +24,11 @@ void nd_userns_store_init(const char *kubelet_root, struct nd_userns_store *ret)
 /* A UID becomes a file name: one component, not hidden, at most 253 bytes. */
 [[nodiscard]] struct nd_error *nd_userns_store_check_uid(const char *pod_uid);
 
-/* The UIDs that have a directory. ND_NOT_FOUND when pods/ is not there. */
+/* Lists the UIDs that have a directory. ND_NOT_FOUND if pods/ does not exist. */
 [[nodiscard]] struct nd_error *nd_userns_store_list(const struct nd_userns_store *store, struct nd_strings *ret);
 
-/* The file's bytes; nullptr and 0 when there is no file or an empty one, which both mean "no user namespace". */
+/* Returns the file's bytes; nullptr and 0 if the file is missing or empty, which both mean "no user
+ * namespace". */
 [[nodiscard]] struct nd_error *nd_userns_store_read(const struct nd_userns_store *store, const char *pod_uid, char **ret,
                                                     size_t *ret_length);
 

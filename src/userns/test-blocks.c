@@ -38,7 +38,7 @@ static void blocks_past_the_end_are_never_free([[maybe_unused]] void **state) {
         assert_int_equal(blocks.free_count, 0);
 }
 
-static void a_released_block_rests_while_others_are_free([[maybe_unused]] void **state) {
+static void a_released_block_is_reused_last([[maybe_unused]] void **state) {
         nd_cleanup(nd_blocks_done) struct nd_blocks blocks = {};
         uint32_t found;
 
@@ -55,7 +55,7 @@ static void a_released_block_rests_while_others_are_free([[maybe_unused]] void *
         assert_true(nd_blocks_find(&blocks, &found));
         assert_int_equal(found, 199);
         assert_true(nd_blocks_take(&blocks, found));
-        assert_true(nd_blocks_find(&blocks, &found)); /* only now, after one round */
+        assert_true(nd_blocks_find(&blocks, &found)); /* only after a full round */
         assert_int_equal(found, 10);
 }
 
@@ -66,7 +66,8 @@ static void every_block_of_the_largest_space_is_found_once_in_any_order_of_relea
 
         nd_blocks_init(ND_BLOCKS_MOST, &blocks);
         for (uint32_t i = 0; i < ND_BLOCKS_MOST; i++)
-                nd_blocks_give(&blocks, i * 40503u % ND_BLOCKS_MOST); /* odd, so every number comes once */
+                /* odd, so every number occurs once */
+                nd_blocks_give(&blocks, i * 40503u % ND_BLOCKS_MOST);
         assert_int_equal(blocks.free_count, ND_BLOCKS_MOST);
         memset(seen, 0, sizeof seen);
         while (nd_blocks_find(&blocks, &found)) {
@@ -79,7 +80,7 @@ static void every_block_of_the_largest_space_is_found_once_in_any_order_of_relea
                 assert_true(seen[i]);
 }
 
-static void a_single_free_block_is_found_from_wherever_the_search_stands([[maybe_unused]] void **state) {
+static void a_single_free_block_is_found_from_any_cursor([[maybe_unused]] void **state) {
         static const uint32_t places[] = {0, 1, 63, 64, 65, 4095, 4096, 4097, 65535};
         nd_cleanup(nd_blocks_done) struct nd_blocks blocks = {};
         uint32_t found;
@@ -101,9 +102,9 @@ int main(void) {
                 cmocka_unit_test(all_blocks_are_taken_at_first),
                 cmocka_unit_test(a_block_is_taken_once_and_given_once),
                 cmocka_unit_test(blocks_past_the_end_are_never_free),
-                cmocka_unit_test(a_released_block_rests_while_others_are_free),
+                cmocka_unit_test(a_released_block_is_reused_last),
                 cmocka_unit_test(every_block_of_the_largest_space_is_found_once_in_any_order_of_release),
-                cmocka_unit_test(a_single_free_block_is_found_from_wherever_the_search_stands),
+                cmocka_unit_test(a_single_free_block_is_found_from_any_cursor),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -31,16 +31,16 @@ static void a_second_range_is_put_where_it_gives_whole_blocks([[maybe_unused]] v
         expect_text(maps_of((uint64_t[]) {100000, 65535, 500000, 65536}, 2), "0 1000 1\n1 100000 65535\n65536 500000 65536\n");
 }
 
-static void small_ranges_are_glued_until_images_have_their_ids([[maybe_unused]] void **state) {
+static void small_ranges_are_joined_until_ids_of_images_are_covered([[maybe_unused]] void **state) {
         expect_text(maps_of((uint64_t[]) {100000, 1000, 200000, 70000}, 2), "0 1000 1\n1 100000 1000\n1001 200000 70000\n");
 }
 
-static void what_cannot_be_mapped_is_left_out([[maybe_unused]] void **state) {
+static void ids_that_cannot_be_mapped_are_left_out([[maybe_unused]] void **state) {
         expect_text(maps_of((uint64_t[]) {4294967290, 100}, 1), "0 1000 1\n1 4294967290 5\n");
         expect_text(maps_of((uint64_t[]) {4294967295, 1, 7, 0}, 2), "0 1000 1\n");
 }
 
-static void no_more_lines_than_the_kernel_takes([[maybe_unused]] void **state) {
+static void the_number_of_lines_is_limited_to_the_kernel_s([[maybe_unused]] void **state) {
         uint64_t ranges[2 * 400];
         nd_autofree char *text = nullptr;
         size_t lines = 0;
@@ -59,9 +59,9 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_user_is_root_and_the_range_follows),
                 cmocka_unit_test(a_second_range_is_put_where_it_gives_whole_blocks),
-                cmocka_unit_test(small_ranges_are_glued_until_images_have_their_ids),
-                cmocka_unit_test(what_cannot_be_mapped_is_left_out),
-                cmocka_unit_test(no_more_lines_than_the_kernel_takes),
+                cmocka_unit_test(small_ranges_are_joined_until_ids_of_images_are_covered),
+                cmocka_unit_test(ids_that_cannot_be_mapped_are_left_out),
+                cmocka_unit_test(the_number_of_lines_is_limited_to_the_kernel_s),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-manager-quarantine.c - deliberate difference 3 of manager.h: one unreadable or foreign file quarantines that pod
- * and the blocks it names, and the manager starts */
+/* test-manager-quarantine.c - deliberate difference 3 of manager.h: one unreadable or foreign file
+ * quarantines that pod and the blocks it names, and the manager starts */
 #include <unit/expect.h>
 
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 enum { UNIT = ND_IDS_UNIT };
 
-static void a_file_that_is_no_json_quarantines_its_pod_and_the_blocks_it_names(void **state) {
+static void a_file_without_valid_json_quarantines_its_pod_and_the_blocks_it_names(void **state) {
         struct manager_world *world = *state;
         const uint32_t named = 4 * UNIT;
         struct nd_userns_range range;
@@ -28,12 +28,14 @@ static void a_file_that_is_no_json_quarantines_its_pod_and_the_blocks_it_names(v
         assert_int_equal(manager_get(world, "good"), 2 * UNIT);
         assert_int_equal(manager_handed_out(world, &named, 1), 8);
         expect_error(nd_userns_manager_get(world->manager, "bad", &range), ND_INVALID, "invalid user namespace mappings file");
-        assert_int_equal(manager_handed_out(world, &named, 1), 8); /* still, after it was asked for */
+        /* still, after the pod was requested */
+        assert_int_equal(manager_handed_out(world, &named, 1), 8);
 }
 
 static void a_foreign_block_is_quarantined_as_far_as_it_reaches(void **state) {
         struct manager_world *world = *state;
-        nd_autofree char *text = nd_mapping_format(2 * UNIT + 1, 2 * UNIT); /* touches three blocks */
+        /* touches three blocks */
+        nd_autofree char *text = nd_mapping_format(2 * UNIT + 1, 2 * UNIT);
 
         manager_put_file(world, "bad", text);
         manager_reopen(world);
@@ -75,7 +77,7 @@ static void of_two_files_with_one_block_one_pod_keeps_it_and_the_other_is_quaran
         expect_error(nd_userns_manager_get(world->manager, "b", &range), ND_INVALID, "already taken");
         assert_int_equal(manager_handed_out(world, &block, 1), 9);
 
-        /* The block is free only when both have let go of it. */
+        /* The block is free only after both have released it. */
         expect_ok(nd_userns_manager_release(world->manager, "a"));
         assert_int_equal(manager_handed_out(world, &block, 1), 9);
         expect_ok(nd_userns_manager_release(world->manager, "b"));
@@ -85,14 +87,15 @@ static void of_two_files_with_one_block_one_pod_keeps_it_and_the_other_is_quaran
 static void a_bad_file_does_not_take_a_block_from_the_pod_that_has_it(void **state) {
         struct manager_world *world = *state;
 
-        manager_put_file(world, "a-bad-one", "{\"uidMappings\":[{\"hostId\":196608,"); /* sorts before the good one */
+        /* sorts before the good one */
+        manager_put_file(world, "a-bad-one", "{\"uidMappings\":[{\"hostId\":196608,");
         manager_put_block(world, "good", 3 * UNIT);
         manager_reopen(world);
         assert_int_equal(manager_get(world, "good"), 3 * UNIT);
         assert_int_equal(nd_userns_manager_count(world->manager).quarantined, 1);
 }
 
-static void the_loser_of_a_conflict_gets_the_block_when_the_winner_is_gone(void **state) {
+static void a_pod_in_conflict_gets_the_block_when_the_other_is_gone(void **state) {
         struct manager_world *world = *state;
 
         manager_put_block(world, "a", 3 * UNIT);
@@ -103,7 +106,7 @@ static void the_loser_of_a_conflict_gets_the_block_when_the_winner_is_gone(void 
         assert_int_equal(nd_userns_manager_count(world->manager).quarantined, 0);
 }
 
-static void a_mended_file_ends_the_quarantine(void **state) {
+static void a_repaired_file_ends_the_quarantine(void **state) {
         struct manager_world *world = *state;
         const uint32_t mended = 7 * UNIT;
 
@@ -114,7 +117,8 @@ static void a_mended_file_ends_the_quarantine(void **state) {
         assert_int_equal(manager_get(world, "bad"), mended);
         assert_int_equal(nd_userns_manager_count(world->manager).quarantined, 0);
         assert_string_equal(manager_find(world, "bad").problem, "");
-        assert_int_equal(manager_handed_out(world, &mended, 1), 9); /* what the bad file named is free again */
+        /* the blocks of the invalid file are free again */
+        assert_int_equal(manager_handed_out(world, &mended, 1), 9);
 }
 
 static void a_removed_file_ends_the_quarantine_too(void **state) {
@@ -129,7 +133,7 @@ static void a_removed_file_ends_the_quarantine_too(void **state) {
         assert_int_equal(nd_userns_manager_count(world->manager).pods, 1);
 }
 
-static void the_sweep_releases_a_quarantined_pod_that_does_not_live(void **state) {
+static void the_sweep_releases_a_quarantined_pod_that_is_not_alive(void **state) {
         nd_cleanup(nd_map_done) struct nd_map alive = {};
         struct manager_world *world = *state;
 
@@ -144,7 +148,7 @@ static void the_sweep_releases_a_quarantined_pod_that_does_not_live(void **state
         assert_int_equal(manager_handed_out(world, nullptr, 0), 10);
 }
 
-static void a_file_that_we_had_no_means_to_read_stops_the_start(void **state) {
+static void a_file_unreadable_for_lack_of_resources_fails_the_start(void **state) {
         struct manager_world *world = *state;
         struct nd_userns_manager *manager = nullptr;
 
@@ -168,17 +172,17 @@ static void a_file_on_a_bad_disk_quarantines_its_pod_only(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                manager_test(a_file_that_is_no_json_quarantines_its_pod_and_the_blocks_it_names),
+                manager_test(a_file_without_valid_json_quarantines_its_pod_and_the_blocks_it_names),
                 manager_test(a_foreign_block_is_quarantined_as_far_as_it_reaches),
                 manager_test(a_file_with_two_mappings_quarantines_the_blocks_of_both),
                 manager_test(different_blocks_for_users_and_groups_are_both_quarantined),
                 manager_test(of_two_files_with_one_block_one_pod_keeps_it_and_the_other_is_quarantined),
                 manager_test(a_bad_file_does_not_take_a_block_from_the_pod_that_has_it),
-                manager_test(the_loser_of_a_conflict_gets_the_block_when_the_winner_is_gone),
-                manager_test(a_mended_file_ends_the_quarantine),
+                manager_test(a_pod_in_conflict_gets_the_block_when_the_other_is_gone),
+                manager_test(a_repaired_file_ends_the_quarantine),
                 manager_test(a_removed_file_ends_the_quarantine_too),
-                manager_test(the_sweep_releases_a_quarantined_pod_that_does_not_live),
-                manager_test(a_file_that_we_had_no_means_to_read_stops_the_start),
+                manager_test(the_sweep_releases_a_quarantined_pod_that_is_not_alive),
+                manager_test(a_file_unreadable_for_lack_of_resources_fails_the_start),
                 manager_test(a_file_on_a_bad_disk_quarantines_its_pod_only),
         };
 

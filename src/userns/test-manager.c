@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-manager.c - the kubelet's rules, and the deliberate differences that manager.h lists, each by its number;
- * difference 3, the quarantine, is in test-manager-quarantine.c
+/* test-manager.c - the kubelet's rules, and the deliberate differences that manager.h lists, each
+ * by its number; difference 3, the quarantine, is in test-manager-quarantine.c
  *
- * tests/component/userns compares histories with the kubelet's own code; here is what must hold whatever the kubelet does. */
+ * tests/component/userns compares histories with the kubelet's own code; this file has the cases
+ * that must hold regardless of the kubelet. */
 #include <unit/expect.h>
 
 #include <stdio.h>
@@ -33,7 +34,7 @@ static void a_pod_gets_a_block_that_is_in_its_file_before_it_is_returned(void **
         assert_in_range(first, UNIT, 10 * UNIT);
 }
 
-static void asking_again_gives_the_same_block_and_so_does_a_restart(void **state) {
+static void a_pod_keeps_its_block_across_calls_and_restarts(void **state) {
         struct manager_world *world = *state;
         uint32_t first;
 
@@ -62,12 +63,13 @@ static void a_released_block_is_handed_out_again(void **state) {
         (void) manager_get(world, "a");
         expect_ok(nd_userns_manager_release(world->manager, "a"));
         assert_null(manager_get_file(world, "a"));
-        expect_ok(nd_userns_manager_release(world->manager, "a")); /* a pod without a block is fine */
+        /* releasing a pod without a block succeeds */
+        expect_ok(nd_userns_manager_release(world->manager, "a"));
         expect_ok(nd_userns_manager_release(world->manager, "never-seen"));
         assert_int_equal(manager_handed_out(world, nullptr, 0), 10);
 }
 
-static void a_file_that_somebody_else_wrote_is_taken_over_when_the_pod_is_asked_for(void **state) {
+static void a_file_of_another_writer_is_used_when_the_pod_is_requested(void **state) {
         struct manager_world *world = *state;
         const uint32_t block = 5 * UNIT;
 
@@ -77,7 +79,7 @@ static void a_file_that_somebody_else_wrote_is_taken_over_when_the_pod_is_asked_
         assert_int_equal(manager_handed_out(world, &block, 1), 9);
 }
 
-static void a_file_that_names_a_taken_block_is_refused_with_the_kubelet_s_words(void **state) {
+static void a_file_that_names_a_taken_block_is_refused_with_the_kubelet_s_text(void **state) {
         struct manager_world *world = *state;
         struct nd_userns_range range;
         uint32_t first;
@@ -92,7 +94,7 @@ static void a_file_that_names_a_taken_block_is_refused_with_the_kubelet_s_words(
                           "user namespace: different user namespace range already used by pod \"a\"");
 }
 
-static void wrong_files_are_refused_with_the_kubelet_s_words(void **state) {
+static void invalid_files_are_refused_with_the_kubelet_s_texts(void **state) {
         static const struct {
                 uint32_t host;
                 uint32_t length;
@@ -117,7 +119,7 @@ static void wrong_files_are_refused_with_the_kubelet_s_words(void **state) {
         assert_int_equal(nd_userns_manager_count(world->manager).free, 10);
 }
 
-static void an_empty_file_is_no_namespace_yet(void **state) {
+static void an_empty_file_means_no_namespace_yet(void **state) {
         struct manager_world *world = *state;
 
         manager_put_file(world, "a", "");
@@ -140,7 +142,7 @@ static void a_range_that_cannot_be_used_is_refused_at_the_start(void **state) {
         assert_null(manager);
 }
 
-static void blocks_of_another_size_are_cut_to_that_size(void **state) {
+static void blocks_have_the_configured_size(void **state) {
         struct manager_world *world = *state;
 
         world->settings.ids_per_pod = 3 * UNIT; /* does not divide 2^32 */
@@ -151,7 +153,7 @@ static void blocks_of_another_size_are_cut_to_that_size(void **state) {
         assert_int_equal(manager_handed_out(world, nullptr, 0), 3);
 }
 
-static void the_sweep_releases_pods_that_do_not_live_and_those_without_a_directory(void **state) {
+static void the_sweep_releases_dead_pods_and_pods_without_a_directory(void **state) {
         nd_cleanup(nd_map_done) struct nd_map alive = {};
         struct manager_world *world = *state;
         nd_autofree char *directory = nd_format("%s/pods/gone", world->root), *file = nd_format("%s/userns", directory);
@@ -164,8 +166,8 @@ static void the_sweep_releases_pods_that_do_not_live_and_those_without_a_directo
         assert_int_equal(unlink(file), 0);
         assert_int_equal(rmdir(directory), 0);
         (void) nd_map_put(&alive, "alive", nullptr);
-        (void) nd_map_put(&alive, "gone",
-                          nullptr); /* without a directory it is released though it lives, as the kubelet does */
+        /* released for lack of a directory although it is alive, as the kubelet does */
+        (void) nd_map_put(&alive, "gone", nullptr);
         expect_ok(nd_userns_manager_sweep(world->manager, &alive));
         assert_null(manager_get_file(world, "dead"));
         assert_int_equal(nd_userns_manager_count(world->manager).free, 9);
@@ -191,7 +193,7 @@ static void the_block_that_ends_at_2_to_the_32_is_never_handed_out(void **state)
         assert_int_equal(manager_handed_out(world, &(uint32_t) {UINT32_MAX - UNIT + 1}, 1), 2);
 }
 
-static void the_block_that_ends_at_2_to_the_32_is_no_room_for_a_pod(void **state) {
+static void the_block_that_ends_at_2_to_the_32_does_not_count_as_room(void **state) {
         struct manager_world *world = *state;
         struct nd_userns_manager *manager;
 
@@ -218,9 +220,12 @@ static void a_pod_that_a_kubelet_gave_the_last_block_keeps_it(void **state) {
 
 /* Deliberate difference 4. */
 static void in_a_user_namespace_only_blocks_within_one_extent_are_handed_out(void **state) {
-        struct nd_userns_extent pieces[] = {{.first = 2 * UNIT, .count = UNIT + UNIT / 2}, /* one block and a half */
-                                            {.first = 3 * UNIT + UNIT / 2, .count = UNIT}, /* across two blocks */
-                                            {.first = 6 * UNIT, .count = 2 * UNIT}};       /* two blocks */
+        /* one block and a half */
+        struct nd_userns_extent pieces[] = {{.first = 2 * UNIT, .count = UNIT + UNIT / 2},
+                                            /* across two blocks */
+                                            {.first = 3 * UNIT + UNIT / 2, .count = UNIT},
+                                            /* two blocks */
+                                            {.first = 6 * UNIT, .count = 2 * UNIT}};
         struct nd_userns_extents delegated = {.items = pieces, .count = 3};
         struct manager_world *world = *state;
 
@@ -243,7 +248,7 @@ static void a_file_that_names_a_block_outside_of_the_extents_is_foreign(void **s
         assert_int_equal(manager_get(world, "b"), 2 * UNIT);
 }
 
-static void with_no_extent_at_all_nothing_can_be_handed_out(void **state) {
+static void without_an_extent_nothing_is_allocated(void **state) {
         struct manager_world *world = *state;
         struct nd_userns_manager *manager = nullptr;
         struct nd_userns_extents none = {};
@@ -302,7 +307,8 @@ static void a_file_that_was_written_in_part_and_cannot_be_removed_keeps_its_bloc
         uint32_t first;
 
         manager_reopen(world);
-        faults_arm(FAULT_FSYNC, 3, EIO, false); /* pods/, the file, the directory after the rename */
+        /* pods/, the file, the directory after the rename */
+        faults_arm(FAULT_FSYNC, 3, EIO, false);
         faults_also(FAULT_UNLINKAT, EIO);
         expect_error(nd_userns_manager_get(world->manager, "a", &range), ND_INTERNAL, "create user namespace: ");
         assert_true(faults_disarm());
@@ -340,7 +346,8 @@ static void a_pod_whose_file_vanished_keeps_its_block_when_the_file_cannot_be_wr
         faults_arm(FAULT_FSYNC, 1, ENOSPC, false);
         expect_error(nd_userns_manager_get(world->manager, "a", &range), ND_EXHAUSTED, "create user namespace: ");
         assert_true(faults_disarm());
-        assert_int_equal(manager_handed_out(world, &first, 1), 9); /* its containers run with these IDs */
+        /* its containers run with these IDs */
+        assert_int_equal(manager_handed_out(world, &first, 1), 9);
         assert_int_equal(manager_get(world, "a"), first);
 }
 
@@ -379,7 +386,7 @@ static void a_uid_that_cannot_name_a_directory_gets_no_block(void **state) {
 }
 
 /* Deliberate difference 9. */
-static void looking_for_a_pod_s_file_does_not_make_its_directory(void **state) {
+static void looking_up_a_pod_s_file_does_not_create_its_directory(void **state) {
         struct manager_world *world = *state;
         struct nd_userns_range range;
 
@@ -393,9 +400,9 @@ static void looking_for_a_pod_s_file_does_not_make_its_directory(void **state) {
         assert_false(scratch_has(world->root, "pods/c"));
 }
 
-/* What the runtime reports. */
+/* Blocks that the runtime reports. */
 
-static void a_reserved_block_is_the_pod_s_and_nobody_else_s(void **state) {
+static void a_reserved_block_is_given_to_its_pod_only(void **state) {
         struct manager_world *world = *state;
         const uint32_t block = 6 * UNIT;
 
@@ -421,7 +428,7 @@ static void a_reserved_pod_keeps_its_block_when_the_file_cannot_be_written(void 
         assert_int_equal(manager_handed_out(world, &block, 1), 9);
 }
 
-static void a_reserved_block_of_another_shape_is_kept_free_of_others_but_not_written_as_ours(void **state) {
+static void a_reserved_block_of_another_size_is_kept_out_of_use_but_not_written(void **state) {
         struct manager_world *world = *state;
         struct nd_userns_range range;
 
@@ -432,7 +439,7 @@ static void a_reserved_block_of_another_shape_is_kept_free_of_others_but_not_wri
         assert_null(manager_get_file(world, "a"));
 }
 
-static void a_manager_that_only_looks_changes_nothing(void **state) {
+static void a_read_only_manager_changes_nothing(void **state) {
         nd_cleanup(nd_map_done) struct nd_map alive = {};
         struct manager_world *world = *state;
         struct nd_userns_range range;
@@ -440,9 +447,9 @@ static void a_manager_that_only_looks_changes_nothing(void **state) {
         manager_put_block(world, "a", 2 * UNIT);
         world->settings.read_only = true;
         manager_reopen(world);
-        expect_error(nd_userns_manager_get(world->manager, "b", &range), ND_PRECONDITION, "only looks");
-        expect_error(nd_userns_manager_release(world->manager, "a"), ND_PRECONDITION, "only looks");
-        expect_error(nd_userns_manager_sweep(world->manager, &alive), ND_PRECONDITION, "only looks");
+        expect_error(nd_userns_manager_get(world->manager, "b", &range), ND_PRECONDITION, "read-only");
+        expect_error(nd_userns_manager_release(world->manager, "a"), ND_PRECONDITION, "read-only");
+        expect_error(nd_userns_manager_sweep(world->manager, &alive), ND_PRECONDITION, "read-only");
         assert_int_equal(nd_userns_manager_count(world->manager).pods, 1);
         assert_true(scratch_has(world->root, "pods/a/userns"));
         assert_false(scratch_has(world->root, "pods/b"));
@@ -451,23 +458,23 @@ static void a_manager_that_only_looks_changes_nothing(void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 manager_test(a_pod_gets_a_block_that_is_in_its_file_before_it_is_returned),
-                manager_test(asking_again_gives_the_same_block_and_so_does_a_restart),
+                manager_test(a_pod_keeps_its_block_across_calls_and_restarts),
                 manager_test(no_two_pods_get_one_block_until_none_is_left),
                 manager_test(a_released_block_is_handed_out_again),
-                manager_test(a_file_that_somebody_else_wrote_is_taken_over_when_the_pod_is_asked_for),
-                manager_test(a_file_that_names_a_taken_block_is_refused_with_the_kubelet_s_words),
-                manager_test(wrong_files_are_refused_with_the_kubelet_s_words),
-                manager_test(an_empty_file_is_no_namespace_yet),
+                manager_test(a_file_of_another_writer_is_used_when_the_pod_is_requested),
+                manager_test(a_file_that_names_a_taken_block_is_refused_with_the_kubelet_s_text),
+                manager_test(invalid_files_are_refused_with_the_kubelet_s_texts),
+                manager_test(an_empty_file_means_no_namespace_yet),
                 manager_test(a_range_that_cannot_be_used_is_refused_at_the_start),
-                manager_test(blocks_of_another_size_are_cut_to_that_size),
-                manager_test(the_sweep_releases_pods_that_do_not_live_and_those_without_a_directory),
+                manager_test(blocks_have_the_configured_size),
+                manager_test(the_sweep_releases_dead_pods_and_pods_without_a_directory),
                 manager_test(the_sweep_needs_the_directory_of_the_pods),
                 manager_test(the_block_that_ends_at_2_to_the_32_is_never_handed_out),
-                manager_test(the_block_that_ends_at_2_to_the_32_is_no_room_for_a_pod),
+                manager_test(the_block_that_ends_at_2_to_the_32_does_not_count_as_room),
                 manager_test(a_pod_that_a_kubelet_gave_the_last_block_keeps_it),
                 manager_test(in_a_user_namespace_only_blocks_within_one_extent_are_handed_out),
                 manager_test(a_file_that_names_a_block_outside_of_the_extents_is_foreign),
-                manager_test(with_no_extent_at_all_nothing_can_be_handed_out),
+                manager_test(without_an_extent_nothing_is_allocated),
                 manager_test(a_block_is_not_free_when_its_file_could_not_be_removed),
                 manager_test(a_block_is_not_free_when_the_removal_may_not_survive_a_crash),
                 manager_test(a_pod_whose_file_could_not_be_written_has_no_block),
@@ -476,11 +483,11 @@ int main(void) {
                 manager_test(a_pod_whose_file_vanished_keeps_its_block_when_the_file_cannot_be_written),
                 manager_test(links_fifos_and_large_files_are_foreign_files),
                 manager_test(a_uid_that_cannot_name_a_directory_gets_no_block),
-                manager_test(looking_for_a_pod_s_file_does_not_make_its_directory),
-                manager_test(a_reserved_block_is_the_pod_s_and_nobody_else_s),
+                manager_test(looking_up_a_pod_s_file_does_not_create_its_directory),
+                manager_test(a_reserved_block_is_given_to_its_pod_only),
                 manager_test(a_reserved_pod_keeps_its_block_when_the_file_cannot_be_written),
-                manager_test(a_reserved_block_of_another_shape_is_kept_free_of_others_but_not_written_as_ours),
-                manager_test(a_manager_that_only_looks_changes_nothing),
+                manager_test(a_reserved_block_of_another_size_is_kept_out_of_use_but_not_written),
+                manager_test(a_read_only_manager_changes_nothing),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -24,7 +24,7 @@ static void the_file_is_byte_for_byte_the_kubelet_s([[maybe_unused]] void **stat
                     "\"gidMappings\":[{\"hostId\":131072,\"containerId\":0,\"length\":65536}]}");
 }
 
-static void what_is_written_is_read_back([[maybe_unused]] void **state) {
+static void a_formatted_mapping_is_parsed_as_itself([[maybe_unused]] void **state) {
         nd_autofree char *text = nd_mapping_format(4294901760, 65536);
         struct nd_mapping mapping;
 
@@ -57,7 +57,7 @@ static void the_decoder_is_as_lenient_as_go_s([[maybe_unused]] void **state) {
         }
 }
 
-static void what_go_s_decoder_refuses_is_refused([[maybe_unused]] void **state) {
+static void input_that_go_s_decoder_rejects_is_rejected([[maybe_unused]] void **state) {
         static const char *const wrong[] = {
                 "x",
                 "{",
@@ -81,7 +81,7 @@ static void what_go_s_decoder_refuses_is_refused([[maybe_unused]] void **state) 
         assert_int_equal(mapping.uid_lines, 7); /* outputs are written on success only */
 }
 
-static void a_file_above_its_ceiling_is_refused([[maybe_unused]] void **state) {
+static void a_file_above_the_size_limit_is_refused([[maybe_unused]] void **state) {
         nd_autofree char *large = nd_malloc(ND_MAPPING_CEILING + 1);
         struct nd_mapping mapping;
 
@@ -89,7 +89,7 @@ static void a_file_above_its_ceiling_is_refused([[maybe_unused]] void **state) {
         expect_error(nd_mapping_parse(large, ND_MAPPING_CEILING + 1, &mapping), ND_INVALID, "at most 65536 are read");
 }
 
-static void the_checks_have_the_kubelet_s_words([[maybe_unused]] void **state) {
+static void the_checks_have_the_kubelet_s_texts([[maybe_unused]] void **state) {
         static const char prefix[] = "invalid user namespace configuration: ";
         static const struct {
                 const char *text;
@@ -143,7 +143,7 @@ static void salvage_finds_every_host_id_that_broken_bytes_still_name([[maybe_unu
         }
 }
 
-static void salvage_stops_at_its_ceiling([[maybe_unused]] void **state) {
+static void salvage_stops_at_its_limit([[maybe_unused]] void **state) {
         nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
         nd_autotext struct nd_text bytes = ND_TEXT(ND_MAPPING_CEILING);
 
@@ -156,13 +156,13 @@ static void salvage_stops_at_its_ceiling([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_file_is_byte_for_byte_the_kubelet_s),
-                cmocka_unit_test(what_is_written_is_read_back),
+                cmocka_unit_test(a_formatted_mapping_is_parsed_as_itself),
                 cmocka_unit_test(the_decoder_is_as_lenient_as_go_s),
-                cmocka_unit_test(what_go_s_decoder_refuses_is_refused),
-                cmocka_unit_test(a_file_above_its_ceiling_is_refused),
-                cmocka_unit_test(the_checks_have_the_kubelet_s_words),
+                cmocka_unit_test(input_that_go_s_decoder_rejects_is_rejected),
+                cmocka_unit_test(a_file_above_the_size_limit_is_refused),
+                cmocka_unit_test(the_checks_have_the_kubelet_s_texts),
                 cmocka_unit_test(salvage_finds_every_host_id_that_broken_bytes_still_name),
-                cmocka_unit_test(salvage_stops_at_its_ceiling),
+                cmocka_unit_test(salvage_stops_at_its_limit),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

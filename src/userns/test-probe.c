@@ -21,7 +21,7 @@ static void needs_privilege(void) {
         }
 }
 
-static void user_namespaces_are_probed_for_real([[maybe_unused]] void **state) {
+static void user_namespaces_are_probed_by_creating_one([[maybe_unused]] void **state) {
         size_t before = resources_descriptors();
 
         needs_privilege();
@@ -30,7 +30,7 @@ static void user_namespaces_are_probed_for_real([[maybe_unused]] void **state) {
         assert_int_equal(resources_children(), 0);
 }
 
-static void the_probe_tells_a_kernel_that_refuses([[maybe_unused]] void **state) {
+static void the_probe_reports_a_kernel_that_refuses([[maybe_unused]] void **state) {
         needs_privilege();
         faults_arm(FAULT_UNSHARE, 1, ENOSPC, false); /* as with user.max_user_namespaces = 0 */
         expect_error(nd_probe_userns(), ND_EXHAUSTED, "make a user namespace: No space left on device");
@@ -47,7 +47,7 @@ static void an_ordinary_user_s_namespace_is_probed_as_that_user([[maybe_unused]]
                 skip_because("this kernel lets no ordinary user make a user namespace");
         }
         expect_ok(error);
-        assert_int_equal(geteuid(), 0); /* the worker became somebody else, we did not */
+        assert_int_equal(geteuid(), 0); /* the worker switched users, this process did not */
 }
 
 static void idmapped_mounts_are_probed_on_the_directory_itself([[maybe_unused]] void **state) {
@@ -77,18 +77,18 @@ static void owners_that_are_not_mapped_are_seen_as_nobody([[maybe_unused]] void 
         expect_ok(nd_probe_idmap(root));
 }
 
-static void a_filesystem_that_cannot_be_idmapped_is_told_with_its_name([[maybe_unused]] void **state) {
+static void the_error_names_a_filesystem_that_cannot_be_idmapped([[maybe_unused]] void **state) {
         needs_privilege();
         expect_error(nd_probe_idmap("/proc"), ND_UNIMPLEMENTED, "idmap a mount of proc");
         expect_error(nd_probe_overlay("/proc"), ND_UNIMPLEMENTED, "idmap a mount of proc");
 }
 
-static void a_directory_that_is_not_there_is_told([[maybe_unused]] void **state) {
+static void the_error_names_a_missing_directory([[maybe_unused]] void **state) {
         expect_error(nd_probe_idmap("/nonexistent"), ND_NOT_FOUND, "open directory '/nonexistent'");
         expect_error(nd_probe_overlay("/nonexistent"), ND_NOT_FOUND, "open directory '/nonexistent'");
 }
 
-static void a_path_s_filesystem_has_a_name([[maybe_unused]] void **state) {
+static void the_filesystem_of_a_path_has_a_name([[maybe_unused]] void **state) {
         expect_text(nd_probe_filesystem("/proc"), "proc");
         expect_text(nd_probe_filesystem("/nonexistent"), "?");
 }
@@ -100,8 +100,8 @@ static void engine(const char *root, const char *name, const char *text) {
         assert_int_equal(chmod(path, 0755), 0);
 }
 
-/* Engines that do what the real ones do with /dev, before and after the flaw was mended. */
-static void an_engine_that_follows_dev_out_of_the_root_is_found([[maybe_unused]] void **state) {
+/* Engines that treat /dev as the real ones do, before and after the fix. */
+static void an_engine_that_follows_dev_out_of_the_root_is_detected([[maybe_unused]] void **state) {
         needs_privilege();
 
         scratch_directory root = scratch_make();
@@ -129,15 +129,15 @@ static void an_engine_that_follows_dev_out_of_the_root_is_found([[maybe_unused]]
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(user_namespaces_are_probed_for_real),
-                cmocka_unit_test(the_probe_tells_a_kernel_that_refuses),
+                cmocka_unit_test(user_namespaces_are_probed_by_creating_one),
+                cmocka_unit_test(the_probe_reports_a_kernel_that_refuses),
                 cmocka_unit_test(an_ordinary_user_s_namespace_is_probed_as_that_user),
                 cmocka_unit_test(idmapped_mounts_are_probed_on_the_directory_itself),
                 cmocka_unit_test(owners_that_are_not_mapped_are_seen_as_nobody),
-                cmocka_unit_test(a_filesystem_that_cannot_be_idmapped_is_told_with_its_name),
-                cmocka_unit_test(a_directory_that_is_not_there_is_told),
-                cmocka_unit_test(a_path_s_filesystem_has_a_name),
-                cmocka_unit_test(an_engine_that_follows_dev_out_of_the_root_is_found),
+                cmocka_unit_test(the_error_names_a_filesystem_that_cannot_be_idmapped),
+                cmocka_unit_test(the_error_names_a_missing_directory),
+                cmocka_unit_test(the_filesystem_of_a_path_has_a_name),
+                cmocka_unit_test(an_engine_that_follows_dev_out_of_the_root_is_detected),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

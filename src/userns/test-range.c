@@ -12,7 +12,7 @@
 #include "sys/worker.h"
 #include "userns/range.h"
 
-static void ids_per_pod_is_checked_with_the_kubelet_s_words([[maybe_unused]] void **state) {
+static void ids_per_pod_is_checked_with_the_kubelet_s_texts([[maybe_unused]] void **state) {
         expect_ok(nd_userns_ids_per_pod_check(65536));
         expect_ok(nd_userns_ids_per_pod_check(3 * 65536));
         expect_ok(nd_userns_ids_per_pod_check(4294901760));
@@ -32,7 +32,7 @@ static void the_default_range_is_everything_above_the_first_block([[maybe_unused
         assert_int_equal(nd_range_default(1 << 20).first, 1 << 20);
 }
 
-static void one_line_of_getsubids_is_a_range([[maybe_unused]] void **state) {
+static void one_line_of_getsubids_is_parsed_as_a_range([[maybe_unused]] void **state) {
         struct nd_userns_range range = {};
 
         expect_ok(nd_range_parse("0: kubelet 65536 7208960\n", &range));
@@ -42,7 +42,7 @@ static void one_line_of_getsubids_is_a_range([[maybe_unused]] void **state) {
         assert_int_equal(range.count, 2);
 }
 
-static void other_output_of_getsubids_is_refused_with_the_kubelet_s_words([[maybe_unused]] void **state) {
+static void other_output_of_getsubids_is_refused_with_the_kubelet_s_texts([[maybe_unused]] void **state) {
         static const struct {
                 const char *output;
                 const char *error;
@@ -66,7 +66,7 @@ static void other_output_of_getsubids_is_refused_with_the_kubelet_s_words([[mayb
         assert_int_equal(range.first, 7);
 }
 
-static void a_range_is_checked_with_the_kubelet_s_words([[maybe_unused]] void **state) {
+static void a_range_is_checked_with_the_kubelet_s_texts([[maybe_unused]] void **state) {
         static const struct {
                 struct nd_userns_range range;
                 uint32_t ids_per_pod;
@@ -92,7 +92,8 @@ static void a_range_is_checked_with_the_kubelet_s_words([[maybe_unused]] void **
         }
 }
 
-/* Makes the machine look as the test wants it, in a mount namespace of its own, and asks for the node's range. */
+/* Prepares the host's files for a test in a private mount namespace, and returns the node's
+ * range. */
 struct node {
         char *root;
         bool getsubids;
@@ -112,7 +113,7 @@ static struct nd_error *ask(void *argument, [[maybe_unused]] int *ret_fd) {
         nd_try(nd_mount_namespace_private());
         if (!cover(node->root, "passwd") || !cover(node->root, "subuid") || !cover(node->root, "subgid"))
                 return nd_error_new(ND_DENIED, errno, "bind over files of /etc");
-        (void) setenv("PATH", node->root, 1); /* getsubids is there or not */
+        (void) setenv("PATH", node->root, 1); /* so that getsubids is found or not */
         nd_try(nd_range_of_node(65536, &range, &source));
         return nd_error_new(ND_ABORTED, 0, "source %d, range %u %u", (int) source, range.first, range.count);
 }
@@ -158,7 +159,7 @@ static void a_user_kubelet_without_getsubids_is_not_fatal([[maybe_unused]] void 
         expect_error_text(node_range(KUBELET_USER, "", "", false), "source 2, range 65536 4294901760");
 }
 
-static void a_user_kubelet_without_ranges_is_an_error_where_getsubids_is_installed([[maybe_unused]] void **state) {
+static void a_user_kubelet_without_ranges_is_an_error_if_getsubids_is_installed([[maybe_unused]] void **state) {
         expect_error(node_range(KUBELET_USER, "", "", true), ND_NOT_FOUND,
                      "error retrieving additional uids for user \"kubelet\": ");
         expect_error(node_range(KUBELET_USER, "kubelet:65536:65536\n", "", true), ND_NOT_FOUND,
@@ -176,7 +177,7 @@ static void several_ranges_are_an_error([[maybe_unused]] void **state) {
         expect_error(node_range(KUBELET_USER, two, two, true), ND_INVALID, "it must contain only one line");
 }
 
-static void extents_are_the_pieces_that_both_maps_have([[maybe_unused]] void **state) {
+static void extents_are_the_intersections_of_both_maps([[maybe_unused]] void **state) {
         struct nd_userns_map uid_lines[] = {{65536, 500000, 131072}, {0, 1000, 1}},
                              gid_lines[] = {{0, 1000, 1}, {131072, 0, 1 << 20}};
         struct nd_userns_maps uids = {.items = uid_lines, .count = 2}, gids = {.items = gid_lines, .count = 2}, none = {};
@@ -192,7 +193,7 @@ static void extents_are_the_pieces_that_both_maps_have([[maybe_unused]] void **s
         assert_int_equal(empty.count, 0);
 }
 
-static void pieces_that_touch_stay_apart_since_no_map_may_span_them([[maybe_unused]] void **state) {
+static void adjacent_extents_are_not_merged_since_no_map_may_span_them([[maybe_unused]] void **state) {
         struct nd_userns_map lines[] = {{0, 100000, 65536}, {65536, 900000, 65536}};
         struct nd_userns_maps maps = {.items = lines, .count = 2};
         nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
@@ -214,19 +215,19 @@ static void our_own_extents_can_be_read([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(ids_per_pod_is_checked_with_the_kubelet_s_words),
+                cmocka_unit_test(ids_per_pod_is_checked_with_the_kubelet_s_texts),
                 cmocka_unit_test(the_default_range_is_everything_above_the_first_block),
-                cmocka_unit_test(one_line_of_getsubids_is_a_range),
-                cmocka_unit_test(other_output_of_getsubids_is_refused_with_the_kubelet_s_words),
-                cmocka_unit_test(a_range_is_checked_with_the_kubelet_s_words),
+                cmocka_unit_test(one_line_of_getsubids_is_parsed_as_a_range),
+                cmocka_unit_test(other_output_of_getsubids_is_refused_with_the_kubelet_s_texts),
+                cmocka_unit_test(a_range_is_checked_with_the_kubelet_s_texts),
                 cmocka_unit_test(without_a_user_kubelet_the_range_is_the_default),
                 cmocka_unit_test(the_subordinate_ids_of_user_kubelet_are_the_range),
                 cmocka_unit_test(a_user_kubelet_without_getsubids_is_not_fatal),
-                cmocka_unit_test(a_user_kubelet_without_ranges_is_an_error_where_getsubids_is_installed),
+                cmocka_unit_test(a_user_kubelet_without_ranges_is_an_error_if_getsubids_is_installed),
                 cmocka_unit_test(different_ranges_for_users_and_groups_are_an_error),
                 cmocka_unit_test(several_ranges_are_an_error),
-                cmocka_unit_test(extents_are_the_pieces_that_both_maps_have),
-                cmocka_unit_test(pieces_that_touch_stay_apart_since_no_map_may_span_them),
+                cmocka_unit_test(extents_are_the_intersections_of_both_maps),
+                cmocka_unit_test(adjacent_extents_are_not_merged_since_no_map_may_span_them),
                 cmocka_unit_test(our_own_extents_can_be_read),
         };
 

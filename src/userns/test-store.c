@@ -47,7 +47,7 @@ static void a_uid_that_cannot_name_a_directory_is_refused([[maybe_unused]] void 
         expect_error(nd_userns_store_check_uid("../../etc"), ND_INVALID, "");
 }
 
-static void writing_makes_the_directories_that_are_missing(void **state) {
+static void writing_creates_missing_directories(void **state) {
         struct world *world = *state;
         nd_autofree char *file = nd_userns_store_file(&world->store, "a"), *directory = nd_format("%s/pods/a", world->root);
         struct stat st;
@@ -75,7 +75,7 @@ static void no_directory_no_file_and_an_empty_file_all_mean_no_namespace(void **
         scratch_text(world->root, "pods/a/userns", "");
         expect_ok(nd_userns_store_read(&world->store, "a", &bytes, &length));
         assert_null(bytes);
-        assert_false(scratch_has(world->root, "pods/b")); /* looking makes nothing */
+        assert_false(scratch_has(world->root, "pods/b")); /* reading creates nothing */
 }
 
 /* Deliberate difference 7. */
@@ -118,7 +118,7 @@ static void a_pod_s_directory_behind_a_link_is_not_entered(void **state) {
         expect_text(scratch_read(world->root, "elsewhere/userns"), "keep");
 }
 
-static void the_list_is_the_directories_below_pods(void **state) {
+static void the_list_has_the_directories_below_pods(void **state) {
         struct world *world = *state;
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
@@ -132,26 +132,26 @@ static void the_list_is_the_directories_below_pods(void **state) {
         assert_string_equal(names.items[1], "b");
 }
 
-static void removing_what_is_not_there_is_done(void **state) {
+static void removing_a_missing_file_succeeds(void **state) {
         struct world *world = *state;
 
         expect_ok(nd_userns_store_remove(&world->store, "a"));
         expect_ok(nd_userns_store_write(&world->store, "a", "text"));
         expect_ok(nd_userns_store_remove(&world->store, "a"));
         assert_false(scratch_has(world->root, "pods/a/userns"));
-        assert_true(scratch_has(world->root, "pods/a")); /* the directory is the kubelet's */
+        assert_true(scratch_has(world->root, "pods/a")); /* the directory belongs to the kubelet */
         expect_ok(nd_userns_store_remove(&world->store, "a"));
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_uid_that_cannot_name_a_directory_is_refused),
-                cmocka_unit_test_setup_teardown(writing_makes_the_directories_that_are_missing, start, finish),
+                cmocka_unit_test_setup_teardown(writing_creates_missing_directories, start, finish),
                 cmocka_unit_test_setup_teardown(no_directory_no_file_and_an_empty_file_all_mean_no_namespace, start, finish),
                 cmocka_unit_test_setup_teardown(links_fifos_directories_and_large_files_are_not_read, start, finish),
                 cmocka_unit_test_setup_teardown(a_pod_s_directory_behind_a_link_is_not_entered, start, finish),
-                cmocka_unit_test_setup_teardown(the_list_is_the_directories_below_pods, start, finish),
-                cmocka_unit_test_setup_teardown(removing_what_is_not_there_is_done, start, finish),
+                cmocka_unit_test_setup_teardown(the_list_has_the_directories_below_pods, start, finish),
+                cmocka_unit_test_setup_teardown(removing_a_missing_file_succeeds, start, finish),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

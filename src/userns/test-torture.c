@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-torture.c - whatever system call fails, and wherever the process dies, no block is in two hands and none is lost
+/* test-torture.c - regardless of which system call fails, and where the process dies, no block has
+ * two owners and none is lost
  *
- * See tests/unit/torture.h. After every fault the manager that met it hands out all that it believes to be free; then another one
- * reads the files. A block in two hands is two files with one block, hence a pod in quarantine. */
+ * See tests/unit/torture.h. After every fault the affected manager allocates all blocks that it
+ * believes to be free; then another one reads the files. A block with two owners shows as two files
+ * with one block, hence a pod in quarantine. */
 #include <unit/expect.h>
 
 #include <stdio.h>
@@ -62,7 +64,7 @@ static void put_block(struct world *world, const char *uid, uint32_t first) {
         scratch_text(world->kubelet_root, file, text);
 }
 
-/* A new kubelet's directory in which pods "a" and "b" have blocks. */
+/* A new root directory of the kubelet in which pods "a" and "b" have blocks. */
 static void prepare_files(void *argument) {
         struct world *world = argument;
         char name[16];
@@ -83,7 +85,7 @@ static void prepare_manager(void *argument) {
         expect_ok(open_manager(world, &world->manager));
 }
 
-/* Hands out everything that is free, and makes sure that it comes to an end by exhaustion. */
+/* Allocates everything that is free, and checks that it ends by exhaustion. */
 static void hand_out_all(struct world *world) {
         struct nd_error *error = nullptr;
         struct nd_userns_range range;
@@ -101,7 +103,8 @@ static void count_temporary(struct world *world, const char *uid) {
         nd_autofree char *directory = nd_format("pods/%s", uid);
 
         if (scratch_has(world->kubelet_root, directory))
-                assert_true(scratch_entries(world->kubelet_root, directory) <= 1); /* the file, and nothing beside it */
+                /* the file and nothing else */
+                assert_true(scratch_entries(world->kubelet_root, directory) <= 1);
 }
 
 static void check_hands(void *argument, [[maybe_unused]] bool failed) {
@@ -126,14 +129,15 @@ static struct nd_error *run_open(void *argument) {
         return open_manager(world, &world->manager);
 }
 
-static void opening_survives_every_single_fault_or_says_so(void **state) {
+static void opening_survives_every_single_fault_or_fails(void **state) {
         torture(&(struct torture) {.name = "nd_userns_manager_open",
                                    .noun = "",
                                    .calls = bit(FAULT_OPENAT),
                                    .prepare = prepare_files,
                                    .run = run_open,
                                    .check = check_hands,
-                                   .silent = true}, /* a file that could not be read is read a second time */
+                                   /* a file that could not be read is read a second time */
+                                   .silent = true},
                 *state);
 }
 
@@ -144,7 +148,7 @@ static struct nd_error *run_get(void *argument) {
         return nd_userns_manager_get(world->manager, "c", &range);
 }
 
-static void a_new_pod_has_its_block_on_disk_or_not_at_all(void **state) {
+static void a_new_pod_has_its_block_on_disk_or_no_block(void **state) {
         torture(&(struct torture) {.name = "nd_userns_manager_get of a new pod",
                                    .noun = "'",
                                    .calls = bit(FAULT_OPENAT) | bit(FAULT_WRITE) | bit(FAULT_FSYNC) | bit(FAULT_RENAMEAT) |
@@ -183,7 +187,7 @@ static void lose_file(void *argument) {
         assert_int_equal(unlink(file), 0);
 }
 
-/* Nobody but the pod itself may have its block, though there is no file that says so. */
+/* No other pod may have this block, although no file contains it. */
 static void check_vanished(void *argument, bool failed) {
         struct world *world = argument;
         struct nd_userns_range range = {};
@@ -193,7 +197,7 @@ static void check_vanished(void *argument, bool failed) {
         check_hands(world, failed);
 }
 
-static void a_pod_whose_file_vanished_keeps_its_block_whatever_fails(void **state) {
+static void a_pod_whose_file_vanished_keeps_its_block_after_any_fault(void **state) {
         torture(&(struct torture) {.name = "nd_userns_manager_get of a pod without its file",
                                    .noun = "'",
                                    .calls = bit(FAULT_OPENAT) | bit(FAULT_WRITE) | bit(FAULT_FSYNC) | bit(FAULT_RENAMEAT),
@@ -207,7 +211,7 @@ static struct nd_error *run_release(void *argument) {
         return nd_userns_manager_release(((struct world *) argument)->manager, "a");
 }
 
-static void a_released_block_is_free_only_when_its_file_is_gone_for_good(void **state) {
+static void a_released_block_is_free_only_when_its_file_is_durably_gone(void **state) {
         torture(&(struct torture) {.name = "nd_userns_manager_release",
                                    .noun = "a'",
                                    .calls = bit(FAULT_OPENAT) | bit(FAULT_UNLINKAT) | bit(FAULT_FSYNC),
@@ -224,7 +228,7 @@ static struct nd_error *run_sweep(void *argument) {
         return nd_userns_manager_sweep(((struct world *) argument)->manager, &alive);
 }
 
-static void the_sweep_frees_what_it_could_remove_and_tells_the_rest(void **state) {
+static void the_sweep_frees_what_it_could_remove_and_reports_the_rest(void **state) {
         torture(&(struct torture) {.name = "nd_userns_manager_sweep",
                                    .noun = "'",
                                    .calls = bit(FAULT_OPENAT) | bit(FAULT_UNLINKAT) | bit(FAULT_FSYNC),
@@ -234,7 +238,7 @@ static void the_sweep_frees_what_it_could_remove_and_tells_the_rest(void **state
                 *state);
 }
 
-/* A whole history: start, a new pod, a released one, a sweep in which "b" and "c" live. */
+/* A whole history: start, a new pod, a released one, a sweep with "b" and "c" alive. */
 static struct nd_error *live(struct world *world) {
         nd_cleanup(nd_userns_manager_done) struct nd_userns_manager *manager = nullptr;
         nd_cleanup(nd_map_done) struct nd_map alive = {};
@@ -248,7 +252,7 @@ static struct nd_error *live(struct world *world) {
         return nd_userns_manager_sweep(manager, &alive);
 }
 
-/* One life, killed at its nth changing call; false when it ended by itself. */
+/* Runs one history, killed at its nth modifying call; false if it ended by itself. */
 static bool killed_at(struct world *world, unsigned nth) {
         int status;
         pid_t pid;
@@ -292,12 +296,12 @@ static void a_crash_at_any_call_tears_no_file_and_loses_no_block(void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(opening_survives_every_single_fault_or_says_so, start, finish),
-                cmocka_unit_test_setup_teardown(a_new_pod_has_its_block_on_disk_or_not_at_all, start, finish),
+                cmocka_unit_test_setup_teardown(opening_survives_every_single_fault_or_fails, start, finish),
+                cmocka_unit_test_setup_teardown(a_new_pod_has_its_block_on_disk_or_no_block, start, finish),
                 cmocka_unit_test_setup_teardown(a_pod_that_has_a_block_keeps_it, start, finish),
-                cmocka_unit_test_setup_teardown(a_pod_whose_file_vanished_keeps_its_block_whatever_fails, start, finish),
-                cmocka_unit_test_setup_teardown(a_released_block_is_free_only_when_its_file_is_gone_for_good, start, finish),
-                cmocka_unit_test_setup_teardown(the_sweep_frees_what_it_could_remove_and_tells_the_rest, start, finish),
+                cmocka_unit_test_setup_teardown(a_pod_whose_file_vanished_keeps_its_block_after_any_fault, start, finish),
+                cmocka_unit_test_setup_teardown(a_released_block_is_free_only_when_its_file_is_durably_gone, start, finish),
+                cmocka_unit_test_setup_teardown(the_sweep_frees_what_it_could_remove_and_reports_the_rest, start, finish),
                 cmocka_unit_test_setup_teardown(a_crash_at_any_call_tears_no_file_and_loses_no_block, start, finish),
         };
 
