@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-guard with an API server that the test holds in its hands: what it lists, what its watches say, and whether it answers at all.
+"""nodens-guard with an API server under the test's control: its lists, its watches, and whether it
+answers.
 
-Everything is on the loopback of the machine, on ports that the kernel chose. No cluster is needed, so attacks on the guard take seconds.
+Everything is on the host's loopback, on ports that the kernel chose. No cluster is needed, so
+attacks on the guard take seconds.
 """
 import contextlib
 import http.client
@@ -29,7 +31,8 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 class Api(http.server.ThreadingHTTPServer):
-    """An API server. `items` are its lists by path, `may` says who may use which constraint, `hold` keeps it from answering."""
+    """An API server. `items` are its lists by path, `may` decides who may use which constraint,
+    `hold` stops its answers."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -41,16 +44,17 @@ class Api(http.server.ThreadingHTTPServer):
         self.count: Counter[str] = Counter()
         self.most: Counter[str] = Counter()
         self.open: Counter[str] = Counter()
-        self.hold = threading.Event()           # nothing is answered, and watches are silent
-        self.quiet = threading.Event()          # watches are silent
-        self.slow_users: set[str] = set()       # whose access reviews are not answered before `release`
+        self.hold = threading.Event()  # no answers, and no events on watches
+        self.quiet = threading.Event()  # no events on watches
+        # users whose access reviews are not answered before `release`
+        self.slow_users: set[str] = set()
         self.release = threading.Event()
         self.may: Any = lambda user, constraint: constraint in ("restricted-v2", "restricted-v3")
         self.lock = threading.Lock()
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Clients go away."""
+        """Clients disconnect."""
 
     def namespace(self, name: str, mode: str | None = "enforce", **labels: str) -> None:
         own = {"security.nodens.io/constraints": mode} if mode else {}
@@ -123,7 +127,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Pki:
-    """Certificate authorities and what they sign, made by the root's openssl in one directory."""
+    """Certificate authorities and certificates, made by the root's openssl in one directory."""
 
     def __init__(self, inside: chroot.Prepared, directory: Path) -> None:
         self.inside, self.directory = inside, directory
@@ -160,7 +164,7 @@ def free_port() -> int:
 
 
 class Alone:
-    """A guard that runs, its API server, and certificates to call it with."""
+    """A running guard, its API server, and client certificates."""
 
     def __init__(self, api: Api, pki: Pki, directory: Path) -> None:
         self.api, self.pki, self.directory = api, pki, directory
@@ -174,7 +178,7 @@ class Alone:
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=self.pki.context(client), timeout=timeout)
 
     def ask(self, method: str, path: str, body: Any = None, client: str | None = "client", on: http.client.HTTPSConnection | None = None) -> tuple[int, str]:
-        """Status and text; 0 where the guard hung up."""
+        """Status and text; 0 if the guard closed the connection."""
         connection = on or self.connect(client)
         try:
             connection.request(method, path, json.dumps(body) if body is not None else None, {"Content-Type": "application/json"})
@@ -212,7 +216,8 @@ def default_constraints(inside: chroot.Prepared) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def running(tmp: Path, wait: bool = True, **config: Any) -> Iterator[Alone]:
-    """A guard that asks for client certificates, as the unit's does, unless the configuration says otherwise."""
+    """A guard that requires client certificates, as the unit's does, unless the configuration
+    differs."""
     place = chroot.Chroot(root="build", binds=(chroot.Bind(tmp, INSIDE),))
     with chroot.prepared(place) as inside:
         api = Api()

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many requests to an API server over a few kept connections: kubectl takes too long for thousands.
+"""Many requests to an API server over a few keep-alive connections: kubectl takes too long for
+thousands.
 
-As a program it runs in the cluster's namespaces, takes requests as JSON lines ({"method", "path", "body", "user", "groups"}) and prints an
-answer for each, in their order: [status, body, warnings, audit id].
+As a program it runs in the cluster's namespaces, takes requests as JSON lines ({"method", "path",
+"body", "user", "groups"}) and prints an answer for each, in their order: [status, body, warnings,
+audit id].
 """
 import base64
 import concurrent.futures
@@ -25,7 +27,7 @@ Answer = tuple[int, Any, list[str], str]
 
 
 def run(one: Any, requests: list[dict[str, Any]], timeout: float = 500) -> list[Answer]:
-    """All of them, as the cluster's administrator or as whom a request names."""
+    """Sends all of them, as the cluster's administrator or as the user that a request names."""
     done = one.run(["python3", "-B", PROGRAM], stdin="\n".join(json.dumps(request) for request in requests), timeout=timeout)
     assert done.returncode == 0, done.stderr
     answers = [tuple(json.loads(line)) for line in done.stdout.splitlines()]

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load on nodens-guard with a large cluster behind it: server on one core, load and cluster on the others, kept connections.
+"""Load on nodens-guard with a large cluster: server on one core, load and cluster on the others,
+keep-alive connections.
 
-    tools/dev bench guard          runs this in the Debian root, prints the figures and writes them into docs/guard-benchmarks.md
+    tools/dev bench guard          runs this in the Debian root, prints the figures and writes them
+                                   into docs/guard-benchmarks.md
 """
 import argparse
 import contextlib
@@ -41,7 +43,7 @@ def certificate(where: Path) -> None:
 
 
 def pod(rng: random.Random, team: int) -> dict[str, Any]:
-    """An ordinary pod, as a Deployment makes it: 3 kB with what an API server adds."""
+    """An ordinary pod of a Deployment: 3 kB with the API server's additions."""
     managed = [{"manager": "kube-controller-manager", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": {
         "f:metadata": {"f:labels": {f"f:l{one}": {} for one in range(4)}}, "f:spec": {f"f:s{one}": {} for one in range(10)}}}]
     containers = [{"name": f"c{one}", "image": f"registry.example/image-{rng.randrange(100)}:v1", "imagePullPolicy": "IfNotPresent",
@@ -69,7 +71,7 @@ def review(rng: random.Random, number: int) -> dict[str, Any]:
 
 
 def fill(asked: dict[str, Any]) -> dict[str, Any]:
-    """The same review after the guard has filled the pod by restricted-v2 or -v3: what it is asked to validate."""
+    """The same review after restricted-v2 or -v3 has filled the pod, for the validating webhook."""
     spec, team = asked["request"]["object"]["spec"], int(asked["request"]["namespace"].removeprefix("team-"))
     user = 1000 if spec.get("hostUsers") is False else 1_000_000_000 + team * 10_000
     spec["securityContext"] = {"fsGroup": user, "seLinuxOptions": {"level": f"s0:c{team % 500 + 1},c{team % 300}"}, "seccompProfile": {"type": "RuntimeDefault"}}
@@ -112,7 +114,7 @@ def running(argv: list[str], cpus: str, log: Path) -> Iterator[subprocess.Popen[
 
 @contextlib.contextmanager
 def large_cluster(where: Path, cpus: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """What answers as an API server with a large cluster would."""
+    """A fake API server with a large cluster."""
     with running([sys.executable, "-B", str(TESTS / "fake_api.py"), str(API_PORT), str(where / "crt"), str(where / "key")], cpus, log) as api:
         time.sleep(1)
         yield api
@@ -137,13 +139,13 @@ def wait_ready(process: subprocess.Popen[bytes], log: Path, word: str = "ok\n", 
 
 
 def memory(pid: int) -> dict[str, float]:
-    """Megabytes: now resident, the most that ever was, and of it what is the process' own."""
+    """Megabytes: resident now, resident at its peak, and anonymous memory."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
     return {name: int(fields[key].split()[0]) * 1024 / 1e6 for name, key in (("rss", "VmRSS"), ("peak_rss", "VmHWM"), ("anonymous", "RssAnon"))}
 
 
 def server_times() -> dict[str, int]:
-    """How many reviews the guard has answered within how long, by its own clock."""
+    """Number of reviews answered within each duration, by the guard's own clock."""
     return {edge: int(count) for edge, count in re.findall(r'review_duration_seconds_bucket{le="([^"]+)"} (\d+)', fetch("/metrics"))}
 
 
@@ -181,7 +183,7 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
                 load(builds, path, where / file, 1)
                 found[name] = load(builds, path, where / file, seconds)
                 if found[name]["allowed"] < found[name]["reviews"]:
-                    raise SystemExit(f"{path}: {found[name]['reviews'] - found[name]['allowed']} of {found[name]['reviews']} pods were refused")
+                    raise SystemExit(f"{path}: {found[name]['reviews'] - found[name]['allowed']} of {found[name]['reviews']} pods were denied")
             before = server_times()
             found["at_rate"] = load(builds, "/mutate", where / "reviews", seconds, RATE)
             found["at_rate"]["server_p99_us"] = server_percentile(before, server_times(), 0.99)
@@ -195,11 +197,12 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
 
 
 def wait_allowed(path: str, asked: dict[str, Any], allowed: bool = True, seconds: float = 120) -> None:
-    """Until a server that is ready also knows what it has to know: only then its reviews cost what they cost."""
+    """Waits until a server that is ready has the data it needs: only then its reviews have their
+    full cost."""
     deadline = time.monotonic() + seconds
     while json.loads(fetch(path, asked))["response"]["allowed"] != allowed:
         if time.monotonic() > deadline:
-            raise SystemExit(f"the server does not judge a pod as it has to: {fetch(path, asked)[-1000:]}")
+            raise SystemExit(f"the server returns the wrong verdict on a pod: {fetch(path, asked)[-1000:]}")
         time.sleep(0.5)
 
 
@@ -217,7 +220,7 @@ def measure_peer(program: Path, builds: Path, where: Path, seconds: int) -> dict
             load(builds, "/", where / "filled", 1)
             found["pod_security"] = load(builds, "/", where / "filled", seconds)
             if found["pod_security"]["allowed"] < found["pod_security"]["reviews"]:
-                raise SystemExit("the webhook of pod security refused pods that are fine")
+                raise SystemExit("the webhook of pod security denied valid pods")
             found["at_rate"] = load(builds, "/", where / "filled", seconds, RATE)
             found["loaded"] = memory(peer.pid)
     return found
@@ -229,7 +232,8 @@ KYVERNO = {"KYVERNO_NAMESPACE": "kyverno", "KYVERNO_POD_NAME": "kyverno-0", "KYV
 
 
 def measure_kyverno(program: Path, builds: Path, kubeconfig: Path, where: Path, seconds: int) -> dict[str, Any]:
-    """Kyverno with one rule of pod security, the same core and reviews; see tools/nodensdev/bench/kyverno.py for its cluster."""
+    """Kyverno with one rule of pod security, the same core and reviews; see
+    tools/nodensdev/bench/kyverno.py for its cluster."""
     log = where / "log"
     flags = [f"--kubeconfig={kubeconfig}", f"--serverIP=127.0.0.1:{GUARD_PORT}", "--webhookServerHost=127.0.0.1", f"--webhookServerPort={GUARD_PORT}",
              "--caSecretName=kyverno-svc.kyverno.svc.kyverno-tls-ca", "--tlsSecretName=kyverno-svc.kyverno.svc.kyverno-tls-pair", "--tlsKeyAlgorithm=ECDSA",
@@ -245,7 +249,7 @@ def measure_kyverno(program: Path, builds: Path, kubeconfig: Path, where: Path, 
         load(builds, "/validate/fail", where / "filled", 1)
         found["pod_security"] = load(builds, "/validate/fail", where / "filled", seconds)
         if found["pod_security"]["allowed"] < found["pod_security"]["reviews"]:
-            raise SystemExit("Kyverno refused pods that are fine")
+            raise SystemExit("Kyverno denied valid pods")
         found["loaded"] = memory(peer.pid)
     return found
 
@@ -255,7 +259,7 @@ def main() -> int:
     parser.add_argument("--builds", type=Path, default=Path("build/release"))
     parser.add_argument("--seconds", type=int, default=8)
     parser.add_argument("--peer", type=Path, help="Kubernetes' webhook of pod security")
-    parser.add_argument("--kyverno", type=Path, help="Kyverno's program: it alone is measured")
+    parser.add_argument("--kyverno", type=Path, help="Kyverno's program: measures only Kyverno")
     parser.add_argument("--kubeconfig", type=Path, help="its API server")
     parser.add_argument("result", type=Path)
     args = parser.parse_args()

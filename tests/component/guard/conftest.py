@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-guard beside a stock API server: a control plane on the machine itself, as root; without nodes, `tools/dev test guard`, or with one, `guard-node`."""
+"""nodens-guard beside a stock API server: a control plane on the host itself, as root; without
+nodes, `tools/dev test guard`, or with one, `guard-node`."""
 import contextlib
 import dataclasses
 import json
@@ -20,10 +21,10 @@ from nodensdev.env import chroot
 from nodensdev.project import TOP
 
 BUILD = f"/nodens/build/{os.environ.get('NODENS_VARIANT', 'gcc')}"
-SANITIZED = BUILD.endswith("/asan")     # what memory is taken says little then
+SANITIZED = BUILD.endswith("/asan")  # figures of memory mean little then
 GUARD = f"{BUILD}/src/guard/nodens-guard"
 PORT = 9443
-PATIENCE = 120      # seconds that a loaded machine has for anything
+PATIENCE = 120  # timeout in seconds for anything on a loaded host
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -34,13 +35,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass
 class Plane:
-    """A control plane with the guard at its side."""
+    """A control plane with the guard."""
 
     one: Any
     inside: chroot.Prepared
 
     def kubectl(self, *arguments: str, stdin: str | None = None, user: str | None = None, ok: bool = True) -> str:
-        """kubectl's output, or its complaint where it is to fail."""
+        """kubectl's output, or its error if it is expected to fail."""
         who = ["--as", user, "--as-group", "system:authenticated"] if user else []
         done = self.one.kubectl(*who, *arguments, stdin=stdin)
         assert (done.returncode == 0) == ok, f"kubectl {' '.join(arguments)}: {done.stdout}{done.stderr}"
@@ -65,13 +66,14 @@ class Plane:
         return name
 
     def namespace_known(self, name: str) -> None:
-        """Waits for what comes after a namespace: its service account, and the guard's watch, which sees it with the labels that it was made with."""
+        """Waits for the service account of a namespace, and for the guard's watch, which sees it
+        with its initial labels."""
         wait_until(lambda: self.one.kubectl("get", "serviceaccount", "default", "-n", name).returncode == 0, "the service account")
         wait_until(lambda: self.metrics()["nodens_guard_namespaces"] == len(self.kubectl("get", "namespaces", "-o", "name").split()),
                    "the namespace in the guard's cache")
 
     def may(self, user: str, verb: str, resource: str, namespace: str, *more: str) -> None:
-        """Waits until the API server lets somebody do something."""
+        """Waits until the API server allows a user to do something."""
         wait_until(lambda: self.one.kubectl("auth", "can-i", verb, resource, *more, "--as", user, "-n", namespace).returncode == 0,
                    f"the right of {user} to {verb} {resource}")
 
@@ -88,16 +90,18 @@ class Plane:
 
     def create(self, namespace: str, spec: dict[str, Any], user: str = "alice", ok: bool = True,
                annotations: dict[str, str] | None = None, name: str = "p", dry_run: bool = True, context: dict[str, Any] | None = None) -> Any:
-        """The pod as the API server admits it, or its refusal. Unless it is to be kept, a dry run."""
+        """The pod as admitted by the API server, or its denial. A dry run, unless it is to be
+        kept."""
         container = {"name": "c", "image": "x"} | ({"securityContext": context} if context else {})
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}},
                "spec": {"containers": [container], "restartPolicy": "Never"} | spec}
         flags = ["--dry-run=server"] if dry_run else []
-        told = self.kubectl("create", *flags, "-f", "-", "-o", "json", stdin=json.dumps(pod), user=user, ok=ok)
-        return json.loads(told[told.index("{"):told.rindex("}") + 1]) if ok else told
+        output = self.kubectl("create", *flags, "-f", "-", "-o", "json", stdin=json.dumps(pod), user=user, ok=ok)
+        return json.loads(output[output.index("{"):output.rindex("}") + 1]) if ok else output
 
     def eventually(self, condition: Any, what: str, *arguments: Any, ok: bool = True, **more: Any) -> Any:
-        """create() again and again, until the guard's watches have seen what it is to judge by. A condition is asked about the pod, or the refusal."""
+        """Calls create() until the guard's watches have the objects it needs. The condition gets
+        the pod, or the denial."""
         last: Any = None
 
         def judged() -> bool:
@@ -117,11 +121,11 @@ class Plane:
 
 
 def wait_until(condition: Any, what: str, seconds: float = PATIENCE) -> None:
-    """However short the time given is, a loaded machine has its PATIENCE."""
+    """Allows at least PATIENCE, for loaded hosts."""
     seconds = max(seconds, PATIENCE)
     deadline = time.monotonic() + seconds
     while not condition():
-        assert time.monotonic() < deadline, f"{what} was not there within {seconds} s"
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds} s"
         time.sleep(0.1)
 
 
@@ -130,7 +134,7 @@ def scc(pod: dict[str, Any]) -> str:
 
 
 def guard_kubeconfig(plane: Plane, state: Path) -> None:
-    """The guard talks as its own service account, whose rights come from its manifest."""
+    """The guard uses its own service account, whose permissions come from its manifest."""
     token = plane.kubectl("create", "token", "nodens-guard", "-n", "nodens-system", "--duration=24h").strip()
     admin = json.loads((state / "admin.kubeconfig").read_text())
     admin["users"] = [{"name": "admin", "user": {"tokenFile": "guard.token"}}]
@@ -145,7 +149,8 @@ def guard_config(state: Path, name: str = "guard", **more: Any) -> None:
 
 
 def with_client_certificate(options: cluster.Options) -> cluster.Options:
-    """The API server shows a certificate to the guard, by the files that `nodens-guard manifest` prints."""
+    """The API server presents a certificate to the guard, by the files that `nodens-guard manifest`
+    prints."""
     outside, inside = TOP / "build/guard-admission", "/nodens/build/guard-admission"
     outside.mkdir(parents=True, exist_ok=True)
     words = ["--url", f"https://127.0.0.1:{PORT}", "--kubeconfig", f"{inside}/kubeconfig", "--client-certificate", f"{STATE}/pki/apiserver-kubelet.crt",
@@ -176,11 +181,12 @@ def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PO
         process.terminate()
         process.wait(timeout=PATIENCE)
         said = (state / f"logs/{name}.log").read_text()
-        assert "SUMMARY: " not in said and "runtime error: " not in said, f"a sanitizer says:\n{said[-6000:]}"
+        assert "SUMMARY: " not in said and "runtime error: " not in said, f"sanitizer report:\n{said[-6000:]}"
 
 
 def await_webhooks(plane: Plane) -> None:
-    """The API server reads webhook configurations by watches of its own."""
+    """Waits until the API server has the webhook configurations, which it reads by watches of its
+    own."""
     name = plane.namespace("webhooks")
 
     def asked() -> bool:
@@ -192,7 +198,7 @@ def await_webhooks(plane: Plane) -> None:
 
 @contextlib.contextmanager
 def guarded(options: cluster.Options, **config: Any) -> Iterator[Plane]:
-    """A cluster with a guard in front of its API server, in a chroot of the control plane's network."""
+    """A cluster with a guard for its API server, in a chroot of the control plane's network."""
     one = cluster.up(with_client_certificate(options))
     try:
         place = chroot.Chroot(root="build", netns=one.netns, binds=(chroot.Bind(one.state, STATE),))
@@ -220,13 +226,14 @@ def plane() -> Iterator[Plane]:
     options = cluster.Options(name=os.environ.get("NODENS_GUARD_CLUSTER", "guard-tests"), nodes=0, images=(), webhooks=(
         Webhook("guard", "exec sleep infinity"), Webhook("injector", "exec python3 -B tests/component/guard/injector.py")), apiserver_args=(
         "--audit-policy-file=/nodens/tests/component/guard/audit.yaml", f"--audit-log-path={STATE}/logs/audit.log"))
-    with guarded(options, allocateRanges=False) as made:  # test_ranges.py has guards of its own for that
+    # test_ranges.py has guards of its own for that
+    with guarded(options, allocateRanges=False) as made:
         yield made
 
 
 @pytest.fixture(scope="session")
 def node(plane: Plane) -> str:
-    """A node that offers user namespaces, as far as its object says."""
+    """A node object that offers user namespaces."""
     plane.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "offers"}})
     status = {"status": {"runtimeHandlers": [{"name": "", "features": {"userNamespaces": True}}]}}
     plane.kubectl("patch", "node", "offers", "--subresource=status", "--type=merge", "-p", json.dumps(status))

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A crowd of two thousand people whose rights a guard has to ask about, of an API server without HTTP/2: prints what that costs, as JSON.
+"""Two thousand users whose access a guard must query, at an API server without HTTP/2: prints the
+cost as JSON.
 
     python3 tests/component/guard/crowd.py BUILD patient|rude        in the Debian root
 
-The patient ones wait for their answers. The rude ones hang up at any moment, in the middle of a request or of the guard's own questions, while the
-API server has everything listed again and says no to whatever it is asked: then each pod would be worth a thousand questions.
+The patient ones wait for their answers. The rude ones disconnect at any moment, in the middle of a
+request or of the guard's own queries, while the API server forces a relist and denies every access
+review: then each pod would cost a thousand queries.
 """
 import contextlib
 import json
@@ -24,7 +26,8 @@ from typing import Any
 
 import bench
 
-PATIENT_REVIEWS, RUDE_PEOPLE, RUDE_CONNECTIONS = 200, 24, 30      # at least so many; connections of each
+# at least so many; connections of each
+PATIENT_REVIEWS, RUDE_CLIENTS, RUDE_CONNECTIONS = 200, 24, 30
 RESET = b"\1\0\0\0\0\0\0\0"      # struct linger
 
 
@@ -49,8 +52,8 @@ def patient(build: Path, where: Path, guard: subprocess.Popen[bytes], _: subproc
     watcher.start()
     reviews = allowed = 0
     while reviews < PATIENT_REVIEWS:
-        told = bench.load(build, "/mutate", where / "reviews", 1)
-        reviews, allowed = reviews + told["reviews"], allowed + told["allowed"]
+        output = bench.load(build, "/mutate", where / "reviews", 1)
+        reviews, allowed = reviews + output["reviews"], allowed + output["allowed"]
     over.set()
     watcher.join()
     return {"reviews": reviews, "allowed": allowed, "sockets": found[0]}
@@ -68,7 +71,7 @@ def ask_rudely(rng: random.Random, review: bytes) -> None:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
 
 
-def rude_person(seed: int, reviews: list[bytes], count: list[int]) -> None:
+def rude_client(seed: int, reviews: list[bytes], count: list[int]) -> None:
     rng = random.Random(seed)
     for _ in range(RUDE_CONNECTIONS):
         count[seed] += 1
@@ -77,15 +80,15 @@ def rude_person(seed: int, reviews: list[bytes], count: list[int]) -> None:
 
 
 def rude(_: Path, where: Path, guard: subprocess.Popen[bytes], api: subprocess.Popen[bytes]) -> dict[str, Any]:
-    reviews, count = [line.encode() for line in (where / "reviews").read_text().splitlines()], [0] * RUDE_PEOPLE
-    people = [threading.Thread(target=rude_person, args=(number, reviews, count)) for number in range(RUDE_PEOPLE)]
-    for one in people:
+    reviews, count = [line.encode() for line in (where / "reviews").read_text().splitlines()], [0] * RUDE_CLIENTS
+    clients = [threading.Thread(target=rude_client, args=(number, reviews, count)) for number in range(RUDE_CLIENTS)]
+    for one in clients:
         one.start()
-    for share in (0.25, 0.6):       # everything is listed again in the midst of it
-        while sum(count) < share * RUDE_PEOPLE * RUDE_CONNECTIONS:
+    for share in (0.25, 0.6):  # everything is listed again meanwhile
+        while sum(count) < share * RUDE_CLIENTS * RUDE_CONNECTIONS:
             time.sleep(0.02)
         api.send_signal(signal.SIGUSR1)
-    for one in people:
+    for one in clients:
         one.join()
     peak = bench.memory(guard.pid)["peak_rss"]
     return {"connections": sum(count), "peak_mb": peak, "ready_seconds": bench.wait_ready(guard, where / "log")}
@@ -93,7 +96,7 @@ def rude(_: Path, where: Path, guard: subprocess.Popen[bytes], api: subprocess.P
 
 @contextlib.contextmanager
 def world(build: Path) -> Iterator[tuple[Path, subprocess.Popen[bytes], subprocess.Popen[bytes]]]:
-    """A guard that is ready, with a large cluster behind it."""
+    """A guard that is ready, with a large cluster."""
     with tempfile.TemporaryDirectory() as scratch:
         where = Path(scratch)
         bench.certificate(where)

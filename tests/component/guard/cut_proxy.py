@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A way to the API server that can be cut without a word, as a firewall that forgets a connection does.
+"""A proxy to the API server that can go silent, like a firewall that drops a connection's state.
 
     cut_proxy.py PORT SERVER-PORT FLAG
 
-As long as the file FLAG is there nothing passes on connections that are open, in either direction, and none of them is closed; what connects later
-passes.
+While the file FLAG exists, nothing passes on open connections, in either direction, and none of
+them is closed; later connections pass.
 """
 import contextlib
 import os
@@ -14,7 +14,7 @@ import threading
 
 
 def received(source: socket.socket) -> bytes:
-    """Nothing at the end, also when the other direction came to it first."""
+    """Empty at the end of the stream, even if the other direction ended first."""
     with contextlib.suppress(OSError):
         return source.recv(65536)
     return b""
@@ -23,7 +23,8 @@ def received(source: socket.socket) -> bytes:
 def pump(source: socket.socket, target: socket.socket, flag: str, born: float) -> None:
     while data := received(source):
         if os.path.exists(flag) and os.stat(flag).st_mtime > born:
-            threading.Event().wait()    # forever: this connection is dead, and nobody is told
+            # forever: this connection is dead, and neither side is notified
+            threading.Event().wait()
         target.sendall(data)
     target.close()
 

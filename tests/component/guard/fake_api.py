@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An API server that has a large cluster to tell about and nothing else: lists in pages, watches that are silent but for bookmarks.
+"""A fake API server with a large cluster: lists in pages, watches that only send bookmarks.
 
     python3 tests/component/guard/fake_api.py PORT CERTIFICATE KEY
 
-A real one does not hold this cluster on a small machine. `tools/dev bench guard` measures the guard with it; what the guard does is tested on
-a real one. SIGUSR1 ends all watches with 410, as an API server that was restored from a backup does: then everything is listed again.
+A real one with this cluster does not fit on a small host. `tools/dev bench guard` measures the
+guard with it; the guard's behaviour is tested on a real one. SIGUSR1 ends all watches with 410, as
+an API server restored from a backup does: then everything is listed again.
 """
 import http.server
 import json
@@ -52,7 +53,8 @@ def binding(number: int) -> dict[str, Any]:
 
 
 def constraint(number: int) -> dict[str, Any]:
-    """Those that everybody may use, ten that come before them and take nearly every pod, as anyuid does, and many that are laxer, as operators bring them."""
+    """Constraints for all users, ten that precede them and fit nearly every pod, as anyuid does,
+    and many laxer ones, as operators install them."""
     common: dict[str, Any] = {"metadata": metadata(f"made-{number:03}"), "allowPrivilegedContainer": False, "allowHostDirVolumePlugin": False,
                               "seLinuxContext": {"type": "MustRunAs"}, "fsGroup": {"type": "MustRunAs"}, "supplementalGroups": {"type": "RunAsAny"},
                               "volumes": ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"]}
@@ -107,12 +109,14 @@ KINDS = {
 }
 
 
-NAMES = {"/api/v1/namespaces": "Namespace"}     # Kubernetes' own clients want to know what a list is of; the guard knows
+# Kubernetes' own clients need the kind of a list; the guard does not
+NAMES = {"/api/v1/namespaces": "Namespace"}
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True      # head and body are two writes: the second would wait for the first one's acknowledgement
+    # head and body are two writes: the second would wait for the acknowledgement of the first
+    disable_nagle_algorithm = True
 
     def log_message(self, format: str, *arguments: Any) -> None:
         pass
@@ -140,7 +144,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer({"kind": NAMES.get(address.path, "") + "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1000", **more}, "items": [make(one) for one in range(first, last)]})
 
     def do_POST(self) -> None:
-        """Rights: nobody has any but by the roles above, of which the guard knows itself."""
+        """Access reviews: only the roles above grant access, and the guard has them in its
+        index."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self.answer({"kind": "SubjectAccessReview", "status": {"allowed": False}}, 201)
 
@@ -169,7 +174,8 @@ def main() -> int:
     port, certificate, key = sys.argv[1:]
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
-    http.server.ThreadingHTTPServer.request_queue_size = 128    # Python's 5 would drop who comes in a burst
+    # Python's 5 would drop connections in a burst
+    http.server.ThreadingHTTPServer.request_queue_size = 128
     server = http.server.ThreadingHTTPServer(("127.0.0.1", int(port)), Handler)
     server.daemon_threads = True
     server.socket = context.wrap_socket(server.socket, server_side=True)

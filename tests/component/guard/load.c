@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* load.c - reviews for an admission webhook, over kept connections, as an API server sends them
+/* load.c - reviews for an admission webhook, over keep-alive connections, as an API server sends
+ * them
  *
  *      load PORT PATH FILE CONNECTIONS SECONDS [RATE]
  *
- * FILE has a review on every line. Each connection is a thread that sends one, reads the answer and goes on: as fast as it goes or, with a
- * rate, at its share of that many a second. Prints a line of JSON: how many, how fast, and the times from the first byte out to the last
- * byte in, in microseconds. An answer that is no 200 ends the run. */
+ * FILE has a review on every line. Each connection is a thread that sends one, reads the answer and
+ * continues: at full speed or, with a rate, at its share of that many a second. Prints a line of
+ * JSON: number, rate, and the times from the first byte sent to the last byte received, in
+ * microseconds. An answer with another status than 200 ends the run. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
@@ -27,7 +29,7 @@ enum {
 };
 
 struct body {
-        char *request; /* with its head */
+        char *request; /* including its head */
         size_t length;
 };
 
@@ -122,7 +124,8 @@ static void send_all(struct connection *c, const struct body *body) {
         }
 }
 
-/* How long an answer is whose head ends at @end, or 0 while that is not known: one in chunks ends with an empty one, and JSON has no line ends of this kind. */
+/* Returns the length of an answer whose head ends at @end, or 0 while it is unknown. A chunked one
+ * ends with an empty chunk, and JSON contains no such line ends. */
 static size_t answer_length(const struct connection *c, size_t have, const char *end) {
         static const char last[] = "\r\n0\r\n\r\n";
         const char *length = strcasestr(c->answer, "\r\ncontent-length:"),
@@ -137,7 +140,7 @@ static size_t answer_length(const struct connection *c, size_t have, const char 
         return (size_t) (end - c->answer) + 4 + strtoul(length + 17, nullptr, 10);
 }
 
-/* One answer, head and body. */
+/* Receives one answer, head and body. */
 static void receive(struct connection *c) {
         size_t have = 0, need = 0;
 

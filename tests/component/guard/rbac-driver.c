@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rbac-driver.c - the guard's index of RBAC behind JSON lines
+/* rbac-driver.c - the guard's RBAC index behind JSON lines
  *
- * An object with a kind is a role or a binding and is put into the index; any other line is a question, {"user", "groups", "namespace", "name"},
- * and is answered with yes or no. test_differentials.py asks an API server the same. */
+ * An object with a kind is a role or a binding and is added to the index; any other line is a
+ * query, {"user", "groups", "namespace", "name"}, and is answered with yes or no.
+ * test_differentials.py sends the same to an API server. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the guard's port, run in the cluster's network by test_serving.py: `talk.py WHAT PORT` prints what it saw as JSON."""
+"""A client of the guard's port, run in the cluster's network by test_serving.py: `talk.py WHAT
+PORT` prints its result as JSON."""
 import hashlib
 import http.client
 import json
@@ -10,7 +11,8 @@ import time
 from typing import Any
 
 CONTEXT = ssl._create_unverified_context()
-CONTEXT.load_cert_chain("/run/cluster/pki/apiserver-kubelet.crt", "/run/cluster/pki/apiserver-kubelet.key")    # as the API server has it
+# the API server's certificate
+CONTEXT.load_cert_chain("/run/cluster/pki/apiserver-kubelet.crt", "/run/cluster/pki/apiserver-kubelet.key")
 HEAD = {"Content-Type": "application/json"}
 
 
@@ -37,7 +39,7 @@ def ask(port: int, method: str, path: str, body: bytes = b"") -> tuple[int, byte
 
 
 def large(port: int) -> dict[str, Any]:
-    """An update of an object as large as etcd takes them, twice in one review."""
+    """An update of an object of etcd's maximum size, twice in one review."""
     pod = {"kind": "Pod", "metadata": {"name": "p", "annotations": {"a": "x" * (3 << 20)}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     body = review(pod, pod)
     status, answer = ask(port, "POST", "/validate", body)
@@ -52,7 +54,7 @@ def refused(port: int) -> dict[str, int]:
 
 
 def waits(one: socket.socket) -> bool:
-    """Whether the guard has not hung up."""
+    """Whether the guard has not closed the connection."""
     one.setblocking(False)
     try:
         one.recv(1)
@@ -63,8 +65,8 @@ def waits(one: socket.socket) -> bool:
     return False
 
 
-def strangers(port: int) -> dict[str, int]:
-    """What the guard's paths say to a client without a certificate."""
+def unauthenticated(port: int) -> dict[str, int]:
+    """The guard's responses to a client without a certificate, by path."""
     found = {}
     for path in ("/mutate/enforce", "/validate/enforce", "/validate/warn", "/pod-security/enforce", "/metrics"):
         connection = http.client.HTTPSConnection("127.0.0.1", port, context=ssl._create_unverified_context(), timeout=30)
@@ -75,9 +77,11 @@ def strangers(port: int) -> dict[str, int]:
 
 
 def slow(port: int) -> dict[str, Any]:
-    """Two hundred clients who stop in the middle: of the handshake, of the head, of the body. Others are answered meanwhile."""
+    """Two hundred clients that stop in the middle: of the handshake, of the head, of the body.
+    Others are answered meanwhile."""
     held = []
-    ask(port, "GET", "/metrics")    # with a certificate: an address that has shown none gets fewer connections
+    # with a certificate: an address that has shown none gets fewer connections
+    ask(port, "GET", "/metrics")
     for number in range(200):
         plain = socket.create_connection(("127.0.0.1", port), timeout=30)
         if number % 4 == 0:
@@ -110,7 +114,7 @@ def metrics(port: int) -> dict[str, float]:
 
 
 def leaders(port: int) -> None:
-    """Prints the number of each of three guards when it comes to lead."""
+    """Prints the number of each of three guards when it becomes the leader."""
     connections, led = [connect(port + number) for number in range(3)], [False] * 3
     while True:
         for number, connection in enumerate(connections):
@@ -148,4 +152,4 @@ def kept(port: int) -> dict[str, int]:
 if __name__ == "__main__":
     if sys.argv[1] == "leaders":
         leaders(int(sys.argv[2]))
-    print(json.dumps({"large": large, "refused": refused, "slow": slow, "strangers": strangers, "privileged": privileged, "metrics": metrics, "serial": serial, "kept": kept}[sys.argv[1]](int(sys.argv[2]))))
+    print(json.dumps({"large": large, "refused": refused, "slow": slow, "unauthenticated": unauthenticated, "privileged": privileged, "metrics": metrics, "serial": serial, "kept": kept}[sys.argv[1]](int(sys.argv[2]))))

@@ -20,7 +20,7 @@ def test_an_ordinary_pod_is_filled_by_restricted_v2(plane: Plane) -> None:
     assert "hostUsers" not in pod["spec"]
 
 
-def test_a_pod_with_a_user_namespace_lands_on_restricted_v3_with_an_id_of_its_window(plane: Plane, node: str) -> None:
+def test_a_pod_with_a_user_namespace_gets_restricted_v3_and_an_id_of_its_window(plane: Plane, node: str) -> None:
     ns = plane.namespace("own-users")
     pod = plane.create(ns, {"hostUsers": False})
     assert scc(pod) == "restricted-v3"
@@ -36,15 +36,15 @@ def test_root_is_refused_until_userns_root_is_granted(plane: Plane, node: str) -
     assert 'provider "userns-root": Forbidden: not usable by user or serviceaccount' in refused
     plane.grant(ns, "nodens:scc:userns-root", "alice")
     plane.eventually(lambda pod: scc(pod) == "userns-root", "the grant", ns, {"hostUsers": False}, context=ROOT)
-    # nothing fits without a user namespace, so one is set
+    # no constraint fits without a user namespace, so one is set
     pod = plane.create(ns, {}, context=ROOT)
     assert scc(pod) == "userns-root" and pod["spec"]["hostUsers"] is False
-    # and a grant that is taken back is gone
+    # a revoked grant takes effect
     plane.kubectl("delete", "rolebinding", "-n", ns, "alice-nodens-scc-userns-root")
-    plane.eventually(lambda told: "not usable by user" in told, "the end of the grant", ns, {"hostUsers": False}, context=ROOT, ok=False)
+    plane.eventually(lambda output: "not usable by user" in output, "the end of the grant", ns, {"hostUsers": False}, context=ROOT, ok=False)
 
 
-def test_a_grant_counts_only_in_its_namespace(plane: Plane) -> None:
+def test_a_grant_applies_to_its_namespace_only(plane: Plane) -> None:
     here, there = plane.namespace("granted-here"), plane.namespace("granted-there")
     plane.grant(here, "nodens:scc:anyuid", "alice")
     plane.eventually(lambda pod: scc(pod) == "anyuid", "the grant", here, {}, context=ROOT)
@@ -75,21 +75,21 @@ def test_a_namespace_that_is_not_labelled_is_only_warned(plane: Plane) -> None:
     ns = plane.namespace("unlabelled", mode=None)
     pod = plane.create(ns, {})
     assert scc(pod) == "" and "securityContext" not in pod["spec"]["containers"][0]
-    told = plane.kubectl("create", "--dry-run=server", "-f", "-", user="alice", stdin=json.dumps({
+    output = plane.kubectl("create", "--dry-run=server", "-f", "-", user="alice", stdin=json.dumps({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": ns},
         "spec": {"hostPID": True, "containers": [{"name": "c", "image": "x"}]}}))
-    assert "Warning: would be refused" in told and "Host PID is not allowed" in told
+    assert "Warning: would be refused" in output and "Host PID is not allowed" in output
 
 
-def test_off_is_off(plane: Plane) -> None:
+def test_mode_off_changes_and_denies_nothing(plane: Plane) -> None:
     ns = plane.namespace("offline", mode="off")
-    told = plane.kubectl("create", "--dry-run=server", "-f", "-", user="alice", stdin=json.dumps({
+    output = plane.kubectl("create", "--dry-run=server", "-f", "-", user="alice", stdin=json.dumps({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": ns},
         "spec": {"hostPID": True, "containers": [{"name": "c", "image": "x"}]}}))
-    assert "Warning" not in told
+    assert "Warning" not in output
 
 
-def test_a_required_constraint_is_the_only_one(plane: Plane, node: str) -> None:
+def test_only_the_required_constraint_is_tried(plane: Plane, node: str) -> None:
     ns = plane.namespace("required")
     required = {"security.nodens.io/required-scc": "restricted-v3"}
     pod = plane.create(ns, {}, annotations=required)
@@ -103,7 +103,7 @@ def test_a_required_constraint_is_the_only_one(plane: Plane, node: str) -> None:
 def test_updates(plane: Plane) -> None:
     ns = plane.namespace("updates")
     plane.create(ns, {}, dry_run=False)
-    # anybody who may change labels may do so, whatever the pod is allowed
+    # any user who may change labels may do so, regardless of the pod's constraint
     plane.kubectl("label", "pod", "p", "-n", ns, "a=b", user="alice")
     assert "cannot be changed" in plane.kubectl("annotate", "pod", "p", "-n", ns, "security.nodens.io/scc=privileged", "--overwrite",
                                                 user="alice", ok=False)
@@ -111,7 +111,7 @@ def test_updates(plane: Plane) -> None:
     plane.kubectl("set", "image", "pod/p", "c=y", "-n", ns, user="alice")
 
 
-def test_who_may_not_use_a_pods_constraint_may_not_change_its_image_or_enter_it(plane: Plane) -> None:
+def test_changing_an_image_and_exec_need_access_to_the_pods_constraint(plane: Plane) -> None:
     ns = plane.namespace("strangers")
     plane.kubectl("create", "-f", "-", stdin=json.dumps({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "strong", "namespace": ns},
@@ -122,7 +122,8 @@ def test_who_may_not_use_a_pods_constraint_may_not_change_its_image_or_enter_it(
         words = ["exec", "strong", "-n", ns, "--", "true"] if verb == "exec" else ["attach", "strong", "-n", ns]
         refused = plane.kubectl(*words, user="alice", ok=False)
         assert f"{verb} operation is not allowed because the pod's security context exceeds your permissions" in refused
-        assert "not allowed because" not in plane.kubectl(*words, ok=False)  # an administrator gets further: no node runs it
+        # an administrator gets further: no node runs it
+        assert "not allowed because" not in plane.kubectl(*words, ok=False)
     plane.create(ns, {}, dry_run=False, name="weak")
     assert "not allowed because" not in plane.kubectl("exec", "weak", "-n", ns, "--", "true", user="alice", ok=False)
 
@@ -155,14 +156,14 @@ def test_a_namespace_can_ask_for_user_namespaces_and_can_require_them(plane: Pla
     plane.eventually(lambda pod: pod["spec"].get("hostUsers") is False and scc(pod) == "restricted-v3", "the label", ns, {})
     assert "hostUsers" in plane.create(ns, {"hostUsers": True})["spec"]
     plane.kubectl("label", "namespace", ns, "security.nodens.io/user-namespaces=require", "--overwrite")
-    plane.eventually(lambda told: "the pod sets spec.hostUsers to true" in told, "the label", ns, {"hostUsers": True}, ok=False)
+    plane.eventually(lambda output: "the pod sets spec.hostUsers to true" in output, "the label", ns, {"hostUsers": True}, ok=False)
     plane.kubectl("cordon", node)
-    plane.eventually(lambda told: "no schedulable node offers them" in told, "a refusal", ns, {}, ok=False)
+    plane.eventually(lambda output: "no schedulable node offers them" in output, "a refusal", ns, {}, ok=False)
     plane.kubectl("uncordon", node)
     plane.eventually(lambda pod: pod["spec"].get("hostUsers") is False, "the node's return", ns, {})
 
 
-def test_a_pod_that_comes_before_its_ranges_is_told_to_try_again(plane: Plane) -> None:
+def test_a_pod_created_before_its_ranges_gets_a_retryable_denial(plane: Plane) -> None:
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "young", "labels": {"security.nodens.io/constraints": "enforce"}}})
     plane.grant("young", "edit", "alice")
     plane.namespace_known("young")
@@ -170,21 +171,21 @@ def test_a_pod_that_comes_before_its_ranges_is_told_to_try_again(plane: Plane) -
     assert "has no ranges of user IDs yet; try again" in plane.create("young", {}, ok=False)
 
 
-def test_a_broken_constraint_blocks_nobody(plane: Plane) -> None:
+def test_an_invalid_constraint_does_not_affect_others(plane: Plane) -> None:
     ns = plane.namespace("broken")
     plane.apply({"apiVersion": "security.nodens.io/v1", "kind": "SecurityContextConstraints", "metadata": {"name": "broken"},
                  "priority": 99, "runAsUser": {"type": "MustRunAsRange", "uidRangeMin": 5}, "seLinuxContext": {"type": "RunAsAny"},
                  "groups": ["system:authenticated"]})
     plane.apply({"apiVersion": "security.nodens.io/v1", "kind": "SecurityContextConstraints", "metadata": {"name": "whole"},
                  **{field: {"type": "RunAsAny"} for field in ("runAsUser", "seLinuxContext", "fsGroup", "supplementalGroups")}})
-    # what comes later in a watch is seen later: then the broken one is known, too
-    plane.eventually(lambda told: "there is no security context constraint" not in told, "the constraints in the guard's cache", ns, {},
+    # a watch reports in order: once the later one is known, so is the invalid one
+    plane.eventually(lambda output: "which does not exist" not in output, "the constraints in the guard's cache", ns, {},
                      annotations={"security.nodens.io/required-scc": "whole"}, ok=False)
     assert scc(plane.create(ns, {})) == "restricted-v2"
     plane.kubectl("delete", "scc", "broken", "whole")
 
 
-def test_the_definition_refuses_what_contradicts_itself(plane: Plane) -> None:
+def test_the_definition_refuses_contradictory_constraints(plane: Plane) -> None:
     def refused(**fields: object) -> str:
         return plane.kubectl("apply", "-f", "-", ok=False, stdin=json.dumps({
             "apiVersion": "security.nodens.io/v1", "kind": "SecurityContextConstraints", "metadata": {"name": "odd"}, **fields}))
@@ -197,7 +198,7 @@ def test_the_definition_refuses_what_contradicts_itself(plane: Plane) -> None:
     assert "Unsupported value" in refused(userNamespaceLevel="Sometimes")
 
 
-def test_controllers_make_pods_under_their_own_name(plane: Plane) -> None:
+def test_controllers_create_pods_as_their_own_user(plane: Plane) -> None:
     ns = plane.namespace("controllers")
     plane.kubectl("create", "deployment", "web", "--image=x", "-n", ns, user="alice")
 

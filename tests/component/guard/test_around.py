@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happens around a pod's creation: resizes, mirror pods, other webhooks, dry runs."""
+"""Admission beyond a pod's creation: resizes, mirror pods, other webhooks, dry runs."""
 import base64
 import json
 
@@ -8,7 +8,7 @@ import injector
 from conftest import Plane, scc, wait_until
 
 
-def test_a_resize_must_fit_and_is_for_who_may_use_the_constraint(plane: Plane) -> None:
+def test_a_resize_must_fit_and_needs_access_to_the_constraint(plane: Plane) -> None:
     ns = plane.namespace("resized")
     resources = {"requests": {"cpu": "100m"}, "limits": {"cpu": "100m"}}
     plane.create(ns, {"containers": [{"name": "c", "image": "x", "resources": resources}]}, dry_run=False, name="weak")
@@ -31,7 +31,7 @@ def test_a_resize_must_fit_and_is_for_who_may_use_the_constraint(plane: Plane) -
     assert strange[0] == 403 and "unable to validate against any security context constraint" in strange[1]["message"], strange
 
 
-def test_a_mirror_pod_of_a_node_is_left_as_it_is(plane: Plane, node: str) -> None:
+def test_a_mirror_pod_of_a_node_is_not_changed(plane: Plane, node: str) -> None:
     ns = plane.namespace("mirrors")
     uid = json.loads(plane.kubectl("get", "node", node, "-o", "json"))["metadata"]["uid"]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {
@@ -45,7 +45,7 @@ def test_a_mirror_pod_of_a_node_is_left_as_it_is(plane: Plane, node: str) -> Non
     assert scc(body) == "" and body["spec"]["containers"][0]["securityContext"] == {"privileged": True}
 
 
-def test_a_sidecar_that_comes_after_us_is_filled_as_well(plane: Plane) -> None:
+def test_a_sidecar_added_after_the_guard_is_filled_too(plane: Plane) -> None:
     ns = plane.namespace("meshed")
     ca = base64.b64encode((plane.one.state / "pki/ca.crt").read_bytes()).decode()
     plane.apply({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "zz-injector"}, "webhooks": [
@@ -62,7 +62,7 @@ def test_a_sidecar_that_comes_after_us_is_filled_as_well(plane: Plane) -> None:
         plane.kubectl("delete", "mutatingwebhookconfiguration", "zz-injector")
 
 
-def test_a_dry_run_is_judged_and_leaves_nothing(plane: Plane) -> None:
+def test_a_dry_run_is_decided_and_leaves_nothing(plane: Plane) -> None:
     ns = plane.namespace("dry")
     assert scc(plane.create(ns, {}, name="never")) == "restricted-v2"
     plane.create(ns, {"hostPID": True}, name="never", ok=False)

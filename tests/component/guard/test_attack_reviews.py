@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on nodens-guard: each tries to get an answer, an admission or the guard's time that it should not have."""
+"""Attacks on nodens-guard: each tries to get a response, an admission or the guard's time that it
+must not get."""
 import contextlib
 import json
 import shutil
@@ -32,14 +33,15 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
 
 # ---- certificates
 
-def test_a_certificate_made_for_servers_is_not_a_clients(alone: Alone) -> None:
-    """A serving certificate of the same authority, with the right name, asks for a review."""
+def test_a_server_certificate_is_not_accepted_from_a_client(alone: Alone) -> None:
+    """A serving certificate of the same CA, with an allowed name, requests a review."""
     alone.pki.leaf("server", f"/CN={CLIENT}", usage="serverAuth")
     assert alone.ask("POST", "/mutate", review(object=POD), client="server")[0] == 401
 
 
 def test_a_second_common_name_does_not_count(alone: Alone) -> None:
-    """A signer that looks at one common name lets a certificate with two of them through; the guard must not take the other."""
+    """A signer that checks one common name accepts a certificate with two of them; the guard must
+    not use the other."""
     alone.pki.leaf("two", f"/CN=dev/CN={CLIENT}")
     alone.pki.leaf("two-turned", f"/CN={CLIENT}/CN=dev")
     for client in ("two", "two-turned"):
@@ -47,7 +49,8 @@ def test_a_second_common_name_does_not_count(alone: Alone) -> None:
 
 
 def test_a_name_is_compared_as_a_whole(alone: Alone) -> None:
-    """Certificates whose names begin or end like an allowed one, differ in case, or are an e-mail address of that name ask for reviews."""
+    """Certificates whose names begin or end like an allowed one, differ in case, or are an e-mail
+    address of that name request reviews."""
     attempts = {"longer": f"/CN={CLIENT}2", "shorter": f"/CN={CLIENT[:-1]}", "case": f"/CN={CLIENT.upper()}", "group": f"/O={CLIENT}/CN=dev"}
     for name, subject in attempts.items():
         alone.pki.leaf(name, subject)
@@ -58,7 +61,8 @@ def test_a_name_is_compared_as_a_whole(alone: Alone) -> None:
 
 
 def test_a_client_cannot_be_its_own_authority(alone: Alone) -> None:
-    """A certificate that a client's certificate has signed, sent with it as a chain, asks for a review."""
+    """A certificate that a client's certificate has signed, sent with it as a chain, requests a
+    review."""
     alone.pki.leaf("dev", "/CN=dev")
     alone.pki.leaf("child", f"/CN={CLIENT}", ca="dev")
     chain = (alone.directory / "child.crt").read_text() + (alone.directory / "dev.crt").read_text()
@@ -66,8 +70,8 @@ def test_a_client_cannot_be_its_own_authority(alone: Alone) -> None:
     assert alone.ask("POST", "/mutate", review(object=POD), client="child")[0] == 401
 
 
-def test_a_certificate_that_ends_does_not_count_on_an_open_connection(alone: Alone) -> None:
-    """A client keeps its connection beyond the end of its certificate."""
+def test_an_expired_certificate_is_refused_on_an_open_connection(alone: Alone) -> None:
+    """A client keeps its connection after its certificate has expired."""
     until = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(seconds=4)
     alone.pki.leaf("short", f"/CN={CLIENT}", until=until.strftime("%Y%m%d%H%M%SZ"))
     connection = alone.connect("short")
@@ -77,8 +81,8 @@ def test_a_certificate_that_ends_does_not_count_on_an_open_connection(alone: Alo
     connection.close()
 
 
-def test_another_authority_counts_on_open_connections_too(tmp_path: Path) -> None:
-    """A client of an authority that was replaced goes on asking on the connection that it has."""
+def test_a_replaced_authority_applies_to_open_connections(tmp_path: Path) -> None:
+    """A client of a replaced CA sends further requests on its open connection."""
     with running(tmp_path) as alone:
         alone.pki.authority("new")
         connection = alone.connect()
@@ -91,8 +95,9 @@ def test_another_authority_counts_on_open_connections_too(tmp_path: Path) -> Non
         connection.close()
 
 
-def test_probes_are_not_a_way_to_the_rest(alone: Alone) -> None:
-    """Paths that look like a probe's, other methods, and a second request behind a probe on one connection, all without a certificate."""
+def test_probe_paths_give_no_access_to_other_paths(alone: Alone) -> None:
+    """Paths similar to a probe's, other methods, and a second request after a probe on one
+    connection, all without a certificate."""
     for path in ("/healthz/../validate", "/readyz/", "//healthz", "/healthz%2f..%2fmetrics", "/livez/x", "/metrics?/healthz", "/HEALTHZ"):
         assert alone.ask("GET", path, client=None)[0] == 401, path
     connection = alone.connect(None)
@@ -100,26 +105,28 @@ def test_probes_are_not_a_way_to_the_rest(alone: Alone) -> None:
     assert alone.ask("POST", "/validate", review(object=POD), on=connection)[0] == 401
 
 
-# ---- room
+# ---- limits
 
 def raw(alone: Alone, client: str | None) -> ssl.SSLSocket:
     return alone.pki.context(client).wrap_socket(socket.create_connection(("127.0.0.1", alone.port), timeout=30), server_hostname="127.0.0.1")
 
 
 def test_one_address_without_certificates_does_not_take_all_connections(tmp_path: Path) -> None:
-    """A peer opens connections and says nothing, until the guard takes no more of it; API servers that were there before still connect."""
+    """A peer opens idle connections until the guard accepts no more from it; API servers that
+    connected before still can."""
     with running(tmp_path, connections=64) as alone, contextlib.ExitStack() as held:
-        assert alone.ask("GET", "/metrics")[0] == 200       # the API server's address, which is the attacker's as well here: the harder case
+        # the API server's address is also the attacker's here: the harder case
+        assert alone.ask("GET", "/metrics")[0] == 200
         open_ones = 0
         for _ in range(200):
             plain = held.enter_context(socket.create_connection(("127.0.0.1", alone.port), timeout=30))
             plain.sendall(b"\x16\x03\x01\x02\x00")
             open_ones += 1
-        assert open_ones == 200         # the kernel takes them; the guard closes what is beyond its limit
+        assert open_ones == 200  # the kernel accepts them; the guard closes those beyond its limit
         wait_until(lambda: alone.ask("GET", "/metrics")[0] == 200, "a place for the API server", 60)
 
 
-def test_half_sent_bodies_of_strangers_take_no_memory(alone: Alone) -> None:
+def test_half_sent_bodies_without_a_certificate_take_no_memory(alone: Alone) -> None:
     """Peers without a certificate send large bodies and stop before the end."""
     def resident() -> int:
         return sum(int(line.split()[1]) for one in family(alone.process.pid) for line in Path(f"/proc/{one}/status").read_text().splitlines()
@@ -135,18 +142,20 @@ def test_half_sent_bodies_of_strangers_take_no_memory(alone: Alone) -> None:
     after = resident()
     for secure in held:
         secure.close()
-    assert len(held) == 24 and after - before < (2000 if SANITIZED else 32) << 20, (before, after)     # ASan keeps what was freed
+    # ASan keeps freed memory
+    assert len(held) == 24 and after - before < (2000 if SANITIZED else 32) << 20, (before, after)
     assert alone.ask("GET", "/healthz", client=None)[0] == 200
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that it has started."""
+    """A process and all its descendants."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *(one for child in children for one in family(int(child)))]
 
 
-def test_one_client_does_not_take_all_questions_to_the_api_server(tmp_path: Path) -> None:
-    """A peer asks about hundreds of users whose reviews the API server does not answer; another peer's review is decided meanwhile."""
+def test_one_client_does_not_use_up_all_queries_of_the_api_server(tmp_path: Path) -> None:
+    """A peer requests reviews of hundreds of users whose access reviews are not answered; another
+    peer's review is decided meanwhile."""
     with running(tmp_path, clientCA="none", address="0.0.0.0") as alone:
         alone.api.slow_users = {f"slow-{number}" for number in range(100)}
         threads = [threading.Thread(target=ask_as, args=(alone, f"slow-{number}"), daemon=True) for number in range(100)]
@@ -172,23 +181,27 @@ def ask_as(alone: Alone, user: str) -> None:
     alone.ask("POST", "/mutate", review(object=POD, userInfo={"username": user}), client=None)
 
 
-# ---- what is admitted
+# ---- admission
 
-def test_a_pod_in_a_namespace_whose_new_label_the_watch_has_not_told_is_judged(alone: Alone) -> None:
-    """A namespace came to be enforced, the API server calls the hook that enforces, and the guard's watch still says `off` or `warn`."""
+def test_a_pod_is_denied_by_a_label_that_the_watch_has_not_reported(alone: Alone) -> None:
+    """A namespace begins to enforce, the API server calls the hook that enforces, and the guard's
+    watch still reports `off` or `warn`."""
     for mode in ("off", "warn"):
         name = f"late-{mode}"
-        alone.api.namespace(name, mode)       # no watch tells it: the guard fetches it when it is first asked, and keeps it
+        # no watch reports it: the guard fetches it for the first review, and keeps it
+        alone.api.namespace(name, mode)
         assert alone.decide("/validate/warn", namespace=name, object=pod(hostPID=True))["allowed"] is True
         alone.api.namespace(name, "enforce")
-        assert alone.decide("/validate", namespace=name, object=pod(hostPID=True))["allowed"] is True     # what the guard knows
+        # by the guard's cache
+        assert alone.decide("/validate", namespace=name, object=pod(hostPID=True))["allowed"] is True
         for path in ("/validate/enforce", "/mutate/enforce"):
             answer = alone.decide(path, namespace=name, object=pod(hostPID=True))
             assert answer["allowed"] is False and "Host PID is not allowed" in answer["status"]["message"], (mode, path, answer)
 
 
-def test_a_pod_security_label_that_the_watch_has_not_told_is_waited_for(alone: Alone) -> None:
-    """A namespace came to enforce a pod security level; a pod comes before the guard knows."""
+def test_a_pod_security_label_that_the_watch_has_not_reported_is_retried(alone: Alone) -> None:
+    """A namespace begins to enforce a pod security level; a pod is created before the guard sees
+    the label."""
     alone.api.namespace("unsafe", "off")
     privileged = pod(hostPID=True)
     assert alone.decide("/pod-security", namespace="unsafe", object=privileged)["allowed"] is True
@@ -196,11 +209,12 @@ def test_a_pod_security_label_that_the_watch_has_not_told_is_waited_for(alone: A
     assert answer["allowed"] is False and answer["status"]["code"] == 503, answer
 
 
-def test_a_guard_that_does_not_hear_the_api_server_refuses(tmp_path: Path) -> None:
-    """The API server stops to answer, without closing a connection: what the guard knows may be old, and is not decided by."""
+def test_a_guard_without_contact_to_the_api_server_denies(tmp_path: Path) -> None:
+    """The API server stops answering without closing a connection: the guard's cache may be stale,
+    and is not used for decisions."""
     with running(tmp_path, staleSeconds=4) as alone:
         ordinary = review(object=pod(), namespace="n")
-        time.sleep(5)       # a quiet cluster is no reason to refuse, and takes longer than the limit
+        time.sleep(5)  # an idle cluster does not make it deny, even beyond the limit
         assert alone.ask("GET", "/readyz", client=None)[0] == 200 and alone.ask("POST", "/mutate/enforce", ordinary)[0] == 200
         alone.api.hold.set()
         wait_until(lambda: alone.ask("GET", "/readyz", client=None)[0] == 503, "the end of its readiness")
@@ -213,7 +227,7 @@ def test_a_guard_that_does_not_hear_the_api_server_refuses(tmp_path: Path) -> No
 
 
 def test_a_watch_without_bookmarks_is_current_while_the_api_server_answers(tmp_path: Path) -> None:
-    """A watch on which nothing comes, of an API server that answers everything else, is no outage."""
+    """A watch without events, of an API server that answers everything else, is not an outage."""
     with running(tmp_path, staleSeconds=4) as alone:
         alone.api.quiet.set()
         time.sleep(6)
@@ -225,8 +239,9 @@ ROOT_POD = {"serviceAccountName": "db", "securityContext": {"seLinuxOptions": {"
 
 
 @pytest.mark.parametrize("recorded", ["anyuid", "restricted-v2", "", "no-such"])
-def test_exec_into_a_root_pod_takes_more_than_restricted_v2(alone: Alone, recorded: str) -> None:
-    """A user with restricted-v2 alone execs into a pod that leaves its user open, and so runs as root, whatever constraint it says it has."""
+def test_exec_into_a_root_pod_needs_more_than_restricted_v2(alone: Alone, recorded: str) -> None:
+    """A user with restricted-v2 only execs into a pod that leaves its user open, and so runs as
+    root, for any recorded constraint."""
     alone.api.pods["/api/v1/namespaces/n/pods/root"] = pod("root", {"security.nodens.io/scc": recorded} if recorded else {}, **ROOT_POD)
     for subresource in ("exec", "attach"):
         answer = alone.decide("/validate/enforce", operation="CONNECT", subResource=subresource, name="root", object={"kind": "PodExecOptions"})
@@ -235,8 +250,9 @@ def test_exec_into_a_root_pod_takes_more_than_restricted_v2(alone: Alone, record
     assert alone.decide("/validate/enforce", operation="CONNECT", subResource="exec", name="root", userInfo=strong, object={})["allowed"] is True
 
 
-def test_a_dead_seccomp_annotation_opens_no_pod(alone: Alone) -> None:
-    """A pod that runs unconfined has the old annotation that says runtime/default: for exec, and when it is made."""
+def test_an_obsolete_seccomp_annotation_gives_no_access(alone: Alone) -> None:
+    """An unconfined pod has the obsolete annotation with runtime/default: for exec, and at its
+    creation."""
     context = {"fsGroup": 1000650000, "seLinuxOptions": {"level": "s0:c26,c5"}, "seccompProfile": {"type": "RuntimeDefault"}}
     container = {"name": "c", "image": "i", "securityContext": {
         "runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "Unconfined"}}}
@@ -254,8 +270,9 @@ CONTEXT = {"runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalat
 
 @pytest.mark.parametrize("where", ["container", "init container", "pod", "annotation", "annotation of no container", "ephemeral container"])
 @pytest.mark.parametrize("profile", ["unconfined", "localhost/nodens-rootless"])
-def test_an_apparmor_profile_is_found_wherever_it_stands(alone: Alone, where: str, profile: str) -> None:
-    """A pod of restricted-v2 asks for no AppArmor profile, or one of the host's that confines nothing."""
+def test_an_apparmor_profile_is_found_in_every_place(alone: Alone, where: str, profile: str) -> None:
+    """A pod of restricted-v2 requests no AppArmor profile, or one of the host's that confines
+    nothing."""
     field = {"type": "Unconfined"} if profile == "unconfined" else {"type": "Localhost", "localhostProfile": profile.partition("/")[2]}
     bad = {"name": "d", "image": "i", "securityContext": CONTEXT | {"appArmorProfile": field}}
     plain = {"name": "c", "image": "i", "securityContext": CONTEXT}
@@ -280,8 +297,8 @@ def test_an_apparmor_profile_is_found_wherever_it_stands(alone: Alone, where: st
     {"os": {"name": "windows"}, "containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
     {"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "securityContext": CONTEXT | {"windowsOptions": {"hostProcess": True}}}], **FITTING},
 ])
-def test_windows_pods_do_not_go_round_the_constraints(alone: Alone, spec: dict[str, Any]) -> None:
-    """A pod that names Windows as its system, or a node that has it, takes what belongs to its host."""
+def test_windows_pods_do_not_bypass_the_constraints(alone: Alone, spec: dict[str, Any]) -> None:
+    """A pod that names Windows as its operating system, or a Windows node, accesses its host."""
     made = pod(**spec)
     for path in ("/validate/enforce", "/mutate/enforce"):
         assert alone.decide(path, object=made)["allowed"] is False, path

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may ask the guard what: client certificates, and what is answered without one. `tools/dev test guard`, without a cluster."""
+"""Client certificates: who may request what from the guard, and responses without one. `tools/dev
+test guard`, without a cluster."""
 from pathlib import Path
 
 import pytest
@@ -24,17 +25,18 @@ def test_a_peer_without_a_certificate_learns_nothing_and_costs_the_api_server_no
         assert alone.ask("GET", "/metrics", client=None)[0] == 401
         assert alone.ask("GET", "/anything", client=None)[0] == 401
         assert alone.api.count["reviews"] == 0 and not any("/pods" in one for one in alone.api.count), alone.api.count
-        assert "payroll-db-0" in alone.ask("POST", "/pod-security", stricter)[1]     # the API server is told
+        # the API server gets it
+        assert "payroll-db-0" in alone.ask("POST", "/pod-security", stricter)[1]
 
 
-def test_probes_need_no_certificate_and_say_one_word(tmp_path: Path) -> None:
+def test_probes_need_no_certificate_and_reveal_nothing(tmp_path: Path) -> None:
     with running(tmp_path) as alone:
         for path in ("/healthz", "/livez", "/readyz"):
             assert alone.ask("GET", path, client=None) == (200, "ok\n")
             assert alone.ask("POST", path, {}, client=None)[0] == 401
 
 
-def test_names_decide_what_a_certificate_is_good_for(tmp_path: Path) -> None:
+def test_the_names_of_a_certificate_decide_its_rights(tmp_path: Path) -> None:
     with running(tmp_path, clientNames=[CLIENT, "api.example", "spiffe://cluster/api"], metricsNames=["prometheus"]) as alone:
         alone.pki.authority("other")
         alone.pki.leaf("stranger", "/CN=admin")
@@ -50,12 +52,12 @@ def test_names_decide_what_a_certificate_is_good_for(tmp_path: Path) -> None:
         assert alone.metric("nodens_guard_clients_refused_total") == 5
 
 
-def test_without_an_authority_of_clients_the_guard_does_not_start(tmp_path: Path) -> None:
+def test_the_guard_does_not_start_without_a_client_ca(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="clientCA is not set"), running(tmp_path, clientCA=None):
         pass
 
 
-def test_without_client_certificates_the_guard_warns_when_it_starts(tmp_path: Path) -> None:
+def test_the_guard_warns_at_start_without_client_certificates(tmp_path: Path) -> None:
     with running(tmp_path, clientCA="none") as alone:
         assert "clients are not authenticated (no clientCA)" in alone.log()
         assert alone.ask("GET", "/metrics", client=None)[0] == 200

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the guard believes without asking, beside the API server's own word: rules around hostUsers, and who may use which constraint."""
+"""The guard's own decisions compared with the API server's: rules around hostUsers, and access to
+constraints."""
 import json
 import os
 import random
@@ -14,13 +15,13 @@ QUESTIONS = int(os.environ.get("NODENS_GUARD_QUESTIONS", "21000"))
 NAMESPACES = [f"rbac-{number}" for number in range(6)]
 GROUP = "rbac.authorization.k8s.io"
 CONSTRAINTS = ["restricted-v2", "anyuid", "privileged", "userns-root", "made-up"]
-# nobody whom the other tests know: some of the roles that are made up here grant a lot
+# users that the other tests do not use: some of the generated roles grant a lot
 USERS = ["dora", "emil", "frida", "system:serviceaccount:rbac-0:one", "system:serviceaccount:rbac-1:one", "system:serviceaccount:rbac-0:two", "a:b"]
 GROUPS = ["devs", "ops", "system:unheard-of", "system:serviceaccounts:rbac-0", "system:serviceaccounts:rbac-1"]
 
 
 def lines(plane: Plane, program: str, things: list[dict[str, Any]]) -> list[str]:
-    """What a program of ours answers, line for line."""
+    """The answers of one of our programs, line by line."""
     path = plane.one.state / "questions"
     path.write_text("".join(json.dumps(thing) + "\n" for thing in things))
     done = plane.inside.capture(["sh", "-c", f"exec {BUILD}/{program} </run/cluster/questions"])
@@ -28,7 +29,7 @@ def lines(plane: Plane, program: str, things: list[dict[str, Any]]) -> list[str]
     return done.stdout.splitlines()
 
 
-def test_rules_around_hostusers_are_the_api_servers(plane: Plane) -> None:
+def test_rules_around_hostusers_equal_the_api_servers(plane: Plane) -> None:
     rng = random.Random(4)
     pods = [valid_pods.draw(rng, f"p{number}", obeys=False) for number in range(PODS)]
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "host-users", "labels": {"security.nodens.io/constraints": "off"}}})
@@ -42,7 +43,7 @@ def test_rules_around_hostusers_are_the_api_servers(plane: Plane) -> None:
         assert said == sorted(json.loads(mine)), f"{json.dumps(pod)}\nAPI server: {said}\nnodens: {mine}"
         refused += status == 422
     assert PODS / 10 < refused < PODS * 9 / 10
-    print(f"{PODS} pods, {refused} of them refused by the API server for hostUsers, in the same words")
+    print(f"{PODS} pods, {refused} of them refused by the API server for hostUsers, with the same texts")
 
 
 def rule(rng: random.Random) -> dict[str, Any]:
@@ -73,7 +74,7 @@ def cluster_of_rights(rng: random.Random) -> list[dict[str, Any]]:
     for number in range(90):
         cluster = rng.random() < 0.15
         role = rng.choice(["ClusterRole", "Role"]) if not cluster else "ClusterRole"
-        name = f"test-{rng.randrange(42 if role == 'ClusterRole' else 12)}"   # some are not there
+        name = f"test-{rng.randrange(42 if role == 'ClusterRole' else 12)}"  # some do not exist
         made.append({"apiVersion": f"{GROUP}/v1", "kind": "ClusterRoleBinding" if cluster else "RoleBinding",
                      "metadata": {"name": f"test-{number}"} | ({} if cluster else {"namespace": rng.choice(NAMESPACES)}),
                      "roleRef": {"apiGroup": GROUP, "kind": role, "name": name}, "subjects": [subject(rng, cluster) for _ in range(rng.choice([0, 1, 1, 2, 3]))]})
@@ -92,7 +93,7 @@ def access_review(asked: dict[str, Any]) -> dict[str, Any]:
                 "namespace": asked["namespace"], "verb": "use", "group": "security.nodens.io", "resource": "securitycontextconstraints", "name": asked["name"]}}}}
 
 
-def test_the_index_of_rbac_says_what_the_api_server_says(plane: Plane) -> None:
+def test_the_rbac_index_agrees_with_the_api_server(plane: Plane) -> None:
     rng = random.Random(5)
     plane.apply(*cluster_of_rights(rng))
     objects = []

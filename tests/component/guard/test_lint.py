@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nodens lint` about a cluster says beforehand what admission says when a pod comes."""
+"""`nodens lint` with a cluster predicts the verdicts of admission."""
 import json
 from typing import Any
 
@@ -7,7 +7,8 @@ from conftest import BUILD, STATE, Plane, scc, wait_until
 
 NODENS = f"{BUILD}/src/nodens"
 OWN_USERS = {"hostUsers": False}
-PODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {      # a pod's spec and its container's context
+# a pod's spec and its container's context
+PODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "plain": ({}, {}),
     "own-users": (OWN_USERS, {}),
     "named-user": (OWN_USERS, {"runAsUser": 1234}),
@@ -20,62 +21,64 @@ PODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {      # a pod's spec a
 
 
 def lint(plane: Plane, *arguments: str) -> dict[str, dict[str, Any]]:
-    """What lint says about each of the pods, as it is written."""
+    """Results of lint for each of the pods, as written."""
     pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "x", "securityContext": context}], **spec}}
             for name, (spec, context) in PODS.items()]
     (plane.one.state / "lint.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
     done = plane.inside.capture([NODENS, "lint", "--json", *arguments, "--kubeconfig", f"{STATE}/admin.kubeconfig", f"{STATE}/lint.json"])
     assert done.returncode in (0, 1), done.stderr
-    told = {pod["name"]: pod for pod in json.loads(done.stdout)["pods"]}
-    return {name: one["withUserNamespace" if one["withUserNamespace"]["asWritten"] else "withHostUsers"] for name, one in told.items()}
+    output = {pod["name"]: pod for pod in json.loads(done.stdout)["pods"]}
+    return {name: one["withUserNamespace" if one["withUserNamespace"]["asWritten"] else "withHostUsers"] for name, one in output.items()}
 
 
-def compare(plane: Plane, ns: str, user: str, told: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """What admission makes of the same pods, which has to be what lint said."""
+def compare(plane: Plane, ns: str, user: str, output: dict[str, dict[str, Any]]) -> dict[str, str]:
+    """Verdicts of admission on the same pods, which must equal those of lint."""
     found = {}
     for name, (spec, context) in PODS.items():
-        if told[name]["constraint"] == "none" or told[name]["needsGrant"]:
+        if output[name]["constraint"] == "none" or output[name]["needsGrant"]:
             plane.create(ns, spec, user=user, context=context, ok=False)
             found[name] = "refused"
         else:
             found[name] = scc(plane.create(ns, spec, user=user, context=context))
-            assert found[name] == told[name]["constraint"], name
+            assert found[name] == output[name]["constraint"], name
     return found
 
 
-def test_lint_for_somebody_says_what_admission_does(plane: Plane, node: str) -> None:
+def test_lint_for_a_user_predicts_admission(plane: Plane, node: str) -> None:
     ns = plane.namespace("linted")
     plane.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "strong", "namespace": ns}})
     plane.grant(ns, "nodens:scc:userns-root", f"system:serviceaccount:{ns}:strong")
     alone = {"plain": "restricted-v2", "own-users": "restricted-v3", "named-user": "restricted-v3", "other-account": "userns-root"}
     who = ("--as", "alice", "--namespace", ns)
     wait_until(lambda: not lint(plane, *who)["other-account"]["needsGrant"], "the service account's grant")
-    told = lint(plane, *who)
-    assert compare(plane, ns, "alice", told) == dict.fromkeys(PODS, "refused") | alone
-    assert told["root"]["constraint"] == "userns-root" and told["engine"]["constraint"] == "nested-container"    # which would help
+    output = lint(plane, *who)
+    assert compare(plane, ns, "alice", output) == dict.fromkeys(PODS, "refused") | alone
+    # these would admit them
+    assert output["root"]["constraint"] == "userns-root" and output["engine"]["constraint"] == "nested-container"
     for constraint in ("userns-root", "nested-container"):
         plane.grant(ns, f"nodens:scc:{constraint}", "alice")
     wait_until(lambda: not lint(plane, *who)["engine"]["needsGrant"], "alice's grants")
-    more = alone | dict.fromkeys(("root", "engine", "other-account"), "nested-container")    # which has fewer points than userns-root
+    # it has fewer points than userns-root
+    more = alone | dict.fromkeys(("root", "engine", "other-account"), "nested-container")
     assert compare(plane, ns, "alice", lint(plane, *who)) == dict.fromkeys(PODS, "refused") | more
 
 
-def test_lint_for_oneself_asks_about_the_kubeconfigs_user(plane: Plane, node: str) -> None:
+def test_lint_without_a_user_checks_the_kubeconfigs_user(plane: Plane, node: str) -> None:
     ns = plane.namespace("linted-by-root")
     plane.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "strong", "namespace": ns}})
-    told = lint(plane, "--namespace", ns)
-    assert "refused" not in compare(plane, ns, "", told).values()
-    assert told["host-pid"]["constraint"] in ("hostaccess", "privileged")
+    output = lint(plane, "--namespace", ns)
+    assert "refused" not in compare(plane, ns, "", output).values()
+    assert output["host-pid"]["constraint"] in ("hostaccess", "privileged")
 
 
-def test_lint_takes_the_namespaces_own_ranges(plane: Plane) -> None:
+def test_lint_uses_the_ranges_of_the_namespace(plane: Plane) -> None:
     ns = plane.namespace("linted-ranges")
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
         {"name": "c", "image": "x", "securityContext": {"runAsUser": 1000650007}}]}}
     (plane.one.state / "ranged.json").write_text(json.dumps(pod))
     words = [NODENS, "lint", "--json", "--as", "alice", "--namespace", ns, "--kubeconfig", f"{STATE}/admin.kubeconfig", f"{STATE}/ranged.json"]
-    told = json.loads(plane.inside.capture(words).stdout)["pods"][0]["withHostUsers"]
-    assert (told["constraint"], told["needsGrant"]) == ("restricted-v2", False)
+    output = json.loads(plane.inside.capture(words).stdout)["pods"][0]["withHostUsers"]
+    assert (output["constraint"], output["needsGrant"]) == ("restricted-v2", False)
     assert scc(plane.create(ns, {}, context={"runAsUser": 1000650007})) == "restricted-v2"
     offline = json.loads(plane.inside.capture([NODENS, "lint", "--json", f"{STATE}/ranged.json"]).stdout)["pods"][0]["withHostUsers"]
-    assert offline["needsGrant"] is True    # the first block's range, which is not this namespace's
+    assert offline["needsGrant"] is True  # the range of the first block, not of this namespace

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the guard admits, on a node with a stock kubelet and nodens-cri: processes have the IDs that were promised. `tools/dev test guard-node`."""
+"""Admitted pods on a node with a stock kubelet and nodens-cri: processes have the expected IDs.
+`tools/dev test guard-node`."""
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -18,13 +19,13 @@ NODE = "node1"
 
 @pytest.fixture(scope="session")
 def staffed() -> Iterator[Plane]:
-    """A control plane with a node. Namespaces have the ranges that the guard gives them."""
+    """A control plane with a node. The guard allocates the ranges of namespaces."""
     with guarded(cluster.Options(name="guard-node", runtime="nodens", images=("e2e", "podman"), webhooks=(Webhook("guard", "exec sleep infinity"),))) as made:
         yield made
 
 
 def team(plane: Plane, name: str, **labels: str) -> str:
-    """A namespace in which constraints are enforced and alice may edit."""
+    """A namespace that enforces constraints and in which alice may edit."""
     plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"security.nodens.io/constraints": "enforce", **labels}}})
     plane.grant(name, "edit", "alice")
     wait_until(lambda: plane.one.kubectl("get", "serviceaccount", "default", "-n", name).returncode == 0, "the service account")
@@ -34,7 +35,7 @@ def team(plane: Plane, name: str, **labels: str) -> str:
 
 
 def running(plane: Plane, ns: str, name: str) -> dict[str, Any]:
-    """The pod, once it runs."""
+    """The pod, once it is running."""
     def pod() -> dict[str, Any]:
         return json.loads(plane.kubectl("get", "pod", name, "-n", ns, "-o", "json"))
 
@@ -46,14 +47,14 @@ def running(plane: Plane, ns: str, name: str) -> dict[str, Any]:
 
 
 def started(plane: Plane, ns: str, name: str, spec: dict[str, Any], seconds: int, **container: Any) -> dict[str, Any]:
-    """alice's pod whose container sleeps for a time by which the node's processes can be told apart."""
+    """alice's pod whose container sleeps for a time that identifies its process on the node."""
     one = {"name": "c", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sleep", str(seconds)], **container}
     plane.create(ns, {"containers": [one], "terminationGracePeriodSeconds": 1, **spec}, name=name, dry_run=False)
     return running(plane, ns, name)
 
 
 def inside(plane: Plane, ns: str, pod: str, command: str, ok: bool = True) -> str:
-    """What a command says in the pod, as alice runs it."""
+    """The output of a command in the pod, run by alice."""
     return plane.kubectl("exec", pod, "-n", ns, "--", "sh", "-c", command, user="alice", ok=ok)
 
 
@@ -62,15 +63,15 @@ def status(text: str) -> dict[str, list[str]]:
 
 
 def block(text: str) -> int:
-    """The first ID, as the node counts, of a namespace that maps 65536 IDs in one piece."""
+    """The first ID on the node of a namespace that maps 65536 IDs in one piece."""
     inner, outer, count = map(int, text.split())
     assert inner == 0 and count == IDS and outer >= IDS and outer % IDS == 0
     return outer
 
 
-def on_node(plane: Plane, words: str) -> dict[str, list[str]]:
+def on_node(plane: Plane, command_line: str) -> dict[str, list[str]]:
     """The status, as the node sees it, of the one process with this command line."""
-    found = plane.one.node_exec(["sh", "-c", f"for p in $(pgrep -fx '{words}'); do cat /proc/$p/status; done"])
+    found = plane.one.node_exec(["sh", "-c", f"for p in $(pgrep -fx '{command_line}'); do cat /proc/$p/status; done"])
     assert found.stdout.count("\nPid:") == 1, found
     return status(found.stdout)
 
@@ -107,7 +108,7 @@ def test_a_deployments_pod_in_a_namespace_that_asks_for_user_namespaces(staffed:
 
 
 @pytest.mark.gate
-def test_who_asks_for_root_gets_a_root_of_their_own_where_it_is_granted(staffed: Plane) -> None:
+def test_a_granted_root_pod_is_root_of_its_own_user_namespace(staffed: Plane) -> None:
     ns = team(staffed, "roots")
     refused = staffed.create(ns, {"hostUsers": False}, context={"runAsUser": 0}, ok=False)
     assert 'provider "userns-root": Forbidden: not usable by user or serviceaccount' in refused
@@ -125,7 +126,7 @@ def test_who_asks_for_root_gets_a_root_of_their_own_where_it_is_granted(staffed:
 
 def test_podman_runs_containers_in_a_nested_container_pod(staffed: Plane) -> None:
     ns = team(staffed, "builders")
-    # What docs/guard.md tells people to write.
+    # The example of docs/guard.md.
     spec = {"hostUsers": False, "securityContext": {"fsGroup": 1000}, "volumes": [{"name": "storage", "emptyDir": {}}]}
     container = {"image": PODMAN, "volumeMounts": [{"name": "storage", "mountPath": "/storage"}], "securityContext": {
         "runAsUser": 1000, "procMount": "Unmasked", "capabilities": {"add": ["SETUID", "SETGID"]}}}
@@ -135,20 +136,21 @@ def test_podman_runs_containers_in_a_nested_container_pod(staffed: Plane) -> Non
     pod = started(staffed, ns, "p", spec, 310004, **container)
     assert scc(pod) == "nested-container"
     image = inside(staffed, ns, "p", "podman --log-level=error pull -q oci-archive:/archive.tar").splitlines()[-1]
-    told = inside(staffed, ns, "p", f"podman run --rm {image} sh -c 'id -u; hostname; ps -o pid= | head -n 1; touch /etc/mine && stat -c %u /etc/mine'").split()
-    assert (told[0], told[2], told[3]) == ("0", "1", "0") and told[1] != "p", told
+    output = inside(staffed, ns, "p", f"podman run --rm {image} sh -c 'id -u; hostname; ps -o pid= | head -n 1; touch /etc/mine && stat -c %u /etc/mine'").split()
+    assert (output[0], output[2], output[3]) == ("0", "1", "0") and output[1] != "p", output
     assert inside(staffed, ns, "p", f"podman run --rm --user 33 {image} id -u").strip().endswith("33")
     inside(staffed, ns, "p", f"podman run -d --name kept {image} sleep 310005 && podman run -d --user 33 {image} sleep 310006")
     assert "uid=0(root)" in inside(staffed, ns, "p", "podman exec kept id")
-    # User 0 of the inner container is the engine's user 1000 of the pod, and user 33 is the pod's 33: of the node, both are IDs of the pod's own block.
+    # User 0 of the inner container is the engine's user 1000 of the pod, and user 33 is the pod's
+    # 33: on the node, both are IDs of the pod's own block.
     first = block(inside(staffed, ns, "p", "cat /proc/self/uid_map"))
     assert on_node(staffed, "sleep 310005")["Uid"] == [str(first + 1000)] * 4
     assert on_node(staffed, "sleep 310006")["Uid"] == [str(first + 33)] * 4
     print(f"nested-container: podman's container runs as user 0 inside, {first + 1000} on the node")
 
 
-def test_the_same_pod_with_a_masked_proc_runs_no_containers(staffed: Plane) -> None:
-    """So that what podman does above is known to hang on what the constraint allows."""
+def test_podman_fails_in_the_same_pod_with_a_masked_proc(staffed: Plane) -> None:
+    """Shows that podman above depends on what the constraint allows."""
     ns = team(staffed, "masked")
     granted(staffed, ns, "nested-container")
     started(staffed, ns, "p", {"hostUsers": False, "securityContext": {"fsGroup": 1000}, "volumes": [{"name": "storage", "emptyDir": {}}]}, 310007, image=PODMAN,
@@ -158,7 +160,7 @@ def test_the_same_pod_with_a_masked_proc_runs_no_containers(staffed: Plane) -> N
 
 
 @pytest.mark.gate
-def test_a_static_pod_shows_up_where_constraints_are_enforced(staffed: Plane) -> None:
+def test_a_static_pod_appears_in_a_namespace_that_enforces(staffed: Plane) -> None:
     ns = team(staffed, "static")
     spec = {"hostNetwork": True, "hostPID": True, "terminationGracePeriodSeconds": 1, "containers": [
         {"name": "c", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sleep", "310008"], "securityContext": {"privileged": True}}]}

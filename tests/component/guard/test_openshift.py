@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constraints as OpenShift writes them, nulls and all, in OpenShift's own API group."""
+"""Constraints as written by OpenShift, including nulls, in OpenShift's own API group."""
 import contextlib
 import json
 from typing import Any
@@ -47,7 +47,7 @@ def manifest(name: str, fields: dict[str, Any]) -> dict[str, Any]:
         "include.release.openshift.io/self-managed-high-availability": "true", "kubernetes.io/description": "as OpenShift has it"}}, **common, **fields}
 
 
-def test_openshifts_manifests_apply_in_every_way_and_the_guard_takes_them(plane: Plane) -> None:
+def test_openshifts_manifests_apply_in_every_way_and_the_guard_uses_them(plane: Plane) -> None:
     guard_config(plane.one.state, "openshift", port=9461, group="security.openshift.io", allocateRanges=False, kubeconfig="/run/cluster/admin.kubeconfig")
     with contextlib.ExitStack() as stack:
         plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "--config", "/run/cluster/openshift.yaml", "crd"))
@@ -56,7 +56,8 @@ def test_openshifts_manifests_apply_in_every_way_and_the_guard_takes_them(plane:
         text = "\n---\n".join(json.dumps(manifest(name, fields)) for name, fields in CONSTRAINTS.items())
         for words in (["apply"], ["create"], ["apply", "--server-side"]):
             plane.kubectl(*words, "-f", "-", stdin=text)
-            plane.kubectl(*words, "-f", "-", stdin=text, ok=words != ["create"])     # and again, as operators do
+            # and again, as operators do
+            plane.kubectl(*words, "-f", "-", stdin=text, ok=words != ["create"])
             stored = json.loads(plane.kubectl("get", "securitycontextconstraints.security.openshift.io", "-o", "json"))["items"]
             assert {one["metadata"]["name"] for one in stored} == set(CONSTRAINTS)
             for one in stored:

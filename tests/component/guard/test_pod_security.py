@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pod security under labels of ours, beside the plugin in the API server: the same labels under both prefixes, and the same words."""
+"""Pod security under our labels, beside the plugin in the API server: the same labels under both
+prefixes, and the same texts."""
 import itertools
 import json
 import random
@@ -24,7 +25,8 @@ def make_namespace(plane: Plane, name: str, labels: dict[str, str]) -> str:
 
 
 def twins(plane: Plane, name: str, labels: dict[str, str]) -> tuple[str, str]:
-    """Two namespaces with the same labels, one under our prefix and one under the plugin's. An API server tells equal warnings once."""
+    """Two namespaces with the same labels, one under our prefix and one under the plugin's. An API
+    server sends equal warnings once."""
     return (make_namespace(plane, f"{name}-ours", {OURS + key: value for key, value in labels.items()}),
             make_namespace(plane, f"{name}-theirs", {THEIRS + key: value for key, value in labels.items()}))
 
@@ -37,7 +39,8 @@ def creation(namespace: str, thing: dict[str, Any]) -> dict[str, Any]:
 
 
 def audit_of(plane: Plane, ids: set[str]) -> dict[str, dict[str, str]]:
-    """Annotations of pod security in the audit log, by event and as [ours, theirs]. An event may be written after its answer is out."""
+    """Annotations of pod security in the audit log, by event and as [ours, theirs]. An event may be
+    written after its response."""
     found: dict[str, dict[str, str]] = {}
 
     def complete() -> bool:
@@ -60,7 +63,8 @@ def theirs(annotations: dict[str, str]) -> dict[str, str]:
 
 
 def compare(plane: Plane, pairs: list[tuple[str, str]], things: list[dict[str, Any]]) -> tuple[int, int, int]:
-    """Each thing in both namespaces of a pair: status, refusal, warnings and notes for the audit are the same. How many there were of each."""
+    """Creates each thing in both namespaces of a pair: status, denial, warnings and audit
+    annotations are equal. Returns how many there were of each."""
     requests = [creation(name, thing) for thing, pair in zip(things, itertools.cycle(pairs)) for name in pair]
     answers = batch.run(plane.one, requests)
     notes = audit_of(plane, {answer[3] for answer in answers})
@@ -83,7 +87,7 @@ def test_warnings_and_audit_annotations_are_the_plugins(plane: Plane) -> None:
     pairs = [twins(plane, f"advice-{number}", labels) for number, labels in enumerate(ADVICE)]
     refused, warned, noted = compare(plane, pairs, [valid_pods.draw(rng, f"p{number}", obeys=True) for number in range(PODS)])
     assert refused == 0 and PODS / 3 < warned < PODS and PODS / 4 < noted < PODS
-    print(f"{PODS} pods: {warned} warned about, {noted} noted for the audit, all as the plugin does")
+    print(f"{PODS} pods: {warned} warned about, {noted} in the audit, all equal to the plugin's")
 
 
 def template(rng: random.Random, number: int) -> dict[str, Any]:
@@ -104,21 +108,22 @@ def template(rng: random.Random, number: int) -> dict[str, Any]:
 
 def test_templates_of_controllers_are_warned_about_and_never_refused(plane: Plane) -> None:
     rng = random.Random(2)
-    pair = twins(plane, "templates", {"enforce": "restricted", "audit": "baseline"})   # who enforces is warned as well
+    # a namespace that enforces also warns
+    pair = twins(plane, "templates", {"enforce": "restricted", "audit": "baseline"})
     refused, warned, noted = compare(plane, [pair], [template(rng, number) for number in range(TEMPLATES)])
     assert refused == 0 and warned > TEMPLATES / 2 and noted > TEMPLATES / 8
 
 
-def test_refusals_are_the_plugins_words(plane: Plane) -> None:
+def test_denials_have_the_plugins_texts(plane: Plane) -> None:
     rng = random.Random(3)
     levels = [("restricted", "latest"), ("baseline", "v1.29"), ("restricted", "v1.34")]
     pairs = [twins(plane, f"refuses-{number}", {"enforce": level, "enforce-version": version}) for number, (level, version) in enumerate(levels)]
     refused, _, _ = compare(plane, pairs, [valid_pods.draw(rng, f"p{number}", obeys=True) for number in range(REFUSALS)])
     assert REFUSALS / 4 < refused < REFUSALS
-    print(f"{REFUSALS} pods: {refused} refused in the plugin's words")
+    print(f"{REFUSALS} pods: {refused} denied with the plugin's texts")
 
 
-def test_a_namespace_that_becomes_stricter_says_which_pods_it_would_refuse(plane: Plane) -> None:
+def test_a_stricter_namespace_warns_about_pods_it_would_deny(plane: Plane) -> None:
     name = make_namespace(plane, "stricter", {})
     bad = {"hostPID": True}, {"hostPID": True}, {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, {}
     for number, spec in enumerate(bad):
@@ -133,7 +138,7 @@ def test_a_namespace_that_becomes_stricter_says_which_pods_it_would_refuse(plane
     assert len(answers[2][2]) > 2 and answers[4][2] == []
 
 
-def test_labels_that_cannot_be_read_are_refused_when_they_are_written(plane: Plane) -> None:
+def test_invalid_labels_are_denied_when_they_are_written(plane: Plane) -> None:
     for labels in ({"enforce": "mild"}, {"enforce": "baseline", "warn": "x", "enforce-version": "v2"}, {"warn-version": "new", "warn": "baseline"}):
         answers = batch.run(plane.one, [{"method": "POST", "path": "/api/v1/namespaces?dryRun=All", "body": {
             "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "odd", "labels": {prefix + key: value for key, value in labels.items()}}}}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of user IDs for namespaces: one guard of several gives them, whoever dies."""
+"""Ranges of user IDs for namespaces: one of several guards allocates them, even if leaders die."""
 import base64
 import contextlib
 import json
@@ -20,8 +20,10 @@ FIRST_PORT = 9451
 GUARDS = 3
 NAMESPACES = int(os.environ.get("NODENS_GUARD_NAMESPACES", "500"))
 KILLS = int(os.environ.get("NODENS_GUARD_KILLS", "4"))
-PATIENCE = 120 if NAMESPACES <= 5000 else 180     # an API server that makes 10,000 namespaces at once lets everybody wait
-LIFE = 1.5 if NAMESPACES > 5000 else 0.4    # seconds for which a leader may work before it is killed, at most
+# an API server that creates 10,000 namespaces at once delays all requests
+PATIENCE = 120 if NAMESPACES <= 5000 else 180
+# maximum of seconds that a leader works before it is killed
+LIFE = 1.5 if NAMESPACES > 5000 else 0.4
 
 
 def ranges(plane: Plane) -> dict[str, str | None]:
@@ -35,7 +37,7 @@ def start(plane: Plane, stack: contextlib.ExitStack, number: int) -> object:
     return stack.enter_context(guard_running(plane, plane.one.state, name, port, PATIENCE))
 
 
-def test_a_namespace_gets_a_block_and_its_level_and_pods_use_them(plane: Plane) -> None:
+def test_pods_use_the_block_and_level_of_their_namespace(plane: Plane) -> None:
     with contextlib.ExitStack() as stack:
         start(plane, stack, 0)
         plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ranged", "labels": {"security.nodens.io/constraints": "enforce"}}})
@@ -49,17 +51,18 @@ def test_a_namespace_gets_a_block_and_its_level_and_pods_use_them(plane: Plane) 
 
 
 class Leaders:
-    """Who leads, as the guards themselves say; found by asking all the time, so that a new leader can be killed at work."""
+    """The leader, as reported by the guards; polled all the time, so that a new leader can be
+    killed at work."""
 
     def __init__(self, plane: Plane) -> None:
         self.process = subprocess.Popen(plane.one.command(["python3", "-B", "-u", "/nodens/tests/component/guard/talk.py", "leaders", str(FIRST_PORT)]),
                                         stdout=subprocess.PIPE, text=True)
 
     def next(self) -> int:
-        """The number of the next guard that comes to lead."""
+        """The number of the next guard that becomes the leader."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
-        assert line, "nobody watches the leaders any more"
+        assert line, "the watcher of the leaders has ended"
         return int(line)
 
     def end(self) -> None:
@@ -74,7 +77,7 @@ def make_all(plane: Plane, names: list[str]) -> None:
 
 
 @pytest.mark.slow
-def test_no_block_is_given_twice_and_none_is_missing_though_leaders_are_killed(plane: Plane) -> None:
+def test_every_namespace_gets_its_own_block_while_leaders_are_killed(plane: Plane) -> None:
     rng = random.Random(6)
     with contextlib.ExitStack() as stack:
         guards = [start(plane, stack, number) for number in range(GUARDS)]
@@ -91,7 +94,7 @@ def test_no_block_is_given_twice_and_none_is_missing_though_leaders_are_killed(p
         maker.join()
         wait_until(lambda: None not in ranges(plane).values(), "a range for every namespace", 60 + NAMESPACES / 20)
     given = ranges(plane)
-    ours = [text for text in given.values() if text != "1000650000/10000"]   # what the other tests wrote themselves
+    ours = [text for text in given.values() if text != "1000650000/10000"]  # set by the other tests
     assert len(set(ours)) == len(ours) and sum(name.startswith("many-") for name in given) == NAMESPACES
     record = json.loads(plane.kubectl("get", "configmap", "-n", "nodens-system", "nodens-guard-ranges", "-o", "json"))["data"]["blocks"]
     bits = int.from_bytes(base64.b64decode(record), "little")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard as a server: large and deep bodies, clients that are slow or go away, another certificate, figures about itself."""
+"""The guard as a server: large and deep bodies, slow and disconnecting clients, certificate
+renewal, metrics."""
 import json
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ TALK = "/nodens/tests/component/guard/talk.py"
 
 
 def talk(plane: Plane, what: str, port: int = PORT, timeout: float = 300) -> dict[str, Any]:
-    """What talk.py sees from the cluster's network."""
+    """The result of talk.py in the cluster's network."""
     done = plane.one.run(["python3", "-B", TALK, what, str(port)], timeout=timeout)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
@@ -29,10 +30,11 @@ def test_objects_of_3_mib_are_reviewed(plane: Plane) -> None:
     assert pod["metadata"]["annotations"]["security.nodens.io/scc"] == "restricted-v2"
 
 
-def test_the_api_servers_certificate_lets_it_in_and_no_other_client(plane: Plane) -> None:
+def test_only_the_api_servers_certificate_is_accepted(plane: Plane) -> None:
     before = talk(plane, "metrics")
-    assert scc(plane.create(plane.namespace("certified"), {})) == "restricted-v2"       # by the API server's own client certificate
-    others = talk(plane, "strangers")
+    # with the API server's own client certificate
+    assert scc(plane.create(plane.namespace("certified"), {})) == "restricted-v2"
+    others = talk(plane, "unauthenticated")
     assert set(others.values()) == {401} and others, others
     after = talk(plane, "metrics")
     assert after["nodens_guard_clients_refused_total"] - before["nodens_guard_clients_refused_total"] == len(others)
@@ -47,13 +49,13 @@ def test_the_network_policy_names_the_api_servers(plane: Plane) -> None:
     assert "--api-servers" in plane.inside.capture([GUARD, "manifest", "network"]).stderr
 
 
-def test_what_is_too_large_too_deep_or_no_review_is_refused(plane: Plane) -> None:
+def test_bodies_that_are_too_large_too_deep_or_invalid_are_refused(plane: Plane) -> None:
     found = talk(plane, "refused")
     assert found["too large"] in (413, 0) and found["too deep"] == 400 and found["no json"] == 400 and found["no review"] == 400
     assert found["empty"] == 400 and found["GET"] == 405 and found["elsewhere"] == 404, found
 
 
-def test_slow_and_half_open_clients_keep_nobody_waiting(plane: Plane) -> None:
+def test_slow_and_half_open_clients_do_not_delay_others(plane: Plane) -> None:
     found = talk(plane, "slow")
     assert found["opened"] == 200 and found["answered"] == 50 and found["waiting"] == 200, found
 
@@ -63,7 +65,7 @@ def test_slow_and_half_open_clients_cost_others_less_than_a_second(plane: Plane)
     assert talk(plane, "slow")["slowest"] < 1.0
 
 
-def test_figures_about_itself(plane: Plane) -> None:
+def test_metrics_follow_reviews(plane: Plane) -> None:
     before = talk(plane, "metrics")
     plane.create(plane.namespace("counted"), {})
     after = talk(plane, "metrics")
@@ -74,12 +76,14 @@ def test_figures_about_itself(plane: Plane) -> None:
     assert after["nodens_guard_review_duration_seconds_count"] > before["nodens_guard_review_duration_seconds_count"]
 
 
-def test_a_crowd_of_pods_costs_one_question_for_each_constraint(plane: Plane) -> None:
-    """Nobody here may use anyuid, which comes first and fits: RBAC's index cannot say so for other authorizers, so the API server is asked."""
+def test_many_pods_cost_one_query_for_each_constraint(plane: Plane) -> None:
+    """No user here may use anyuid, which comes first and fits: the RBAC index cannot deny for other
+    authorizers, so the API server is queried."""
     ns = plane.namespace("crowd")
     for user, role in (("bertha", "edit"), ("carla", "edit"), ("carla", "nodens:scc:anyuid")):
         plane.grant(ns, role, user)
-    # A binding that the guard hears of makes it forget what it was told: once it knows the last one, it has heard of all.
+    # A binding that the watch reports clears the guard's cache of results: once it has seen the
+    # last one, it has seen all.
     plane.eventually(lambda pod: scc(pod) == "anyuid", "the grants", ns, {}, user="carla", context={"runAsUser": 0})
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
     asked = [{"method": "POST", "path": f"/api/v1/namespaces/{ns}/pods?dryRun=All", "body": pod, "user": "bertha", "groups": ["system:authenticated"]}] * 60
@@ -87,8 +91,8 @@ def test_a_crowd_of_pods_costs_one_question_for_each_constraint(plane: Plane) ->
     answers = batch.run(plane.one, asked)
     after = talk(plane, "metrics")["nodens_guard_access_reviews_total"]
     assert {(status, scc(body)) for status, body, _, _ in answers} == {(201, "restricted-v2")}
-    times = 1 + int((time.monotonic() - began) / 30)     # a no is remembered for so long
-    assert 1 <= after - before <= 4 * times, "of bertha and of the pods' service account, when a pod is filled and when it is judged"
+    times = 1 + int((time.monotonic() - began) / 30)  # a denial is cached for so long
+    assert 1 <= after - before <= 4 * times, "for bertha and for the pods' service account, in the mutating and the validating webhook"
 
 
 def crowd(plane: Plane, manners: str) -> dict[str, Any]:
@@ -97,21 +101,22 @@ def crowd(plane: Plane, manners: str) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def test_a_crowd_of_people_gets_its_answers_over_few_connections(plane: Plane) -> None:
-    """Without HTTP/2, where each question that is on its way has a connection of its own. A pod here asks about twenty, and 25 come at a time."""
+def test_many_users_are_answered_over_few_connections(plane: Plane) -> None:
+    """Without HTTP/2, where each query in flight has a connection of its own. A pod here needs
+    twenty, and 25 are created at a time."""
     found = crowd(plane, "patient")
     assert found["reviews"] == found["allowed"] > 100, found
     assert found["sockets"] < 25 + 2 * 32, found
 
 
-def test_a_crowd_that_hangs_up_costs_little(plane: Plane) -> None:
-    """Nor does what it left behind keep the guard from ending."""
+def test_clients_that_disconnect_cost_little(plane: Plane) -> None:
+    """Nor do their leftovers delay the guard's exit."""
     found = crowd(plane, "rude")
     assert found["connections"] > 100, found
     assert found["peak_mb"] < (2000 if SANITIZED else 64), found
 
 
-def test_a_new_certificate_is_taken_without_a_restart(plane: Plane) -> None:
+def test_a_new_certificate_is_loaded_without_a_restart(plane: Plane) -> None:
     state, port = plane.one.state, 9462
     for end in ("crt", "key"):
         shutil.copy(state / f"pki/webhook-guard.{end}", state / f"served.{end}")
@@ -119,13 +124,13 @@ def test_a_new_certificate_is_taken_without_a_restart(plane: Plane) -> None:
     with guard_running(plane, state, "served", port):
         first = talk(plane, "serial", port)["serial"]
         kept = subprocess.Popen(plane.one.command(["python3", "-B", TALK, "kept", str(port)]), stdout=subprocess.PIPE, text=True)
-        # half of a pair is not taken
+        # half of a pair is not loaded
         shutil.copy(state / "pki/webhook-injector.crt", state / "served.crt")
         log = state / "logs/served.log"
-        wait_until(lambda: "the new certificate cannot be used" in log.read_text(), "a look at the half")
+        wait_until(lambda: "cannot use the new certificate" in log.read_text(), "an attempt to load the half")
         assert talk(plane, "serial", port)["serial"] == first
         shutil.copy(state / "pki/webhook-injector.key", state / "served.key")
         wait_until(lambda: talk(plane, "serial", port)["serial"] != first, "the new certificate")
         words = kept.communicate(timeout=300)[0]
-        assert json.loads(words) == {"answers": 20, "broken": 0}, "a connection that was open goes on"
+        assert json.loads(words) == {"answers": 20, "broken": 0}, "an open connection continues"
     assert "loaded a new certificate" in log.read_text()

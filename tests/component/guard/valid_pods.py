@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated pods that an API server takes, but for the rules that are to be tried: those around hostUsers, where they are asked for."""
+"""Generated pods that an API server accepts, except for the rules under test: those around
+hostUsers, on request."""
 import random
 from typing import Any
 
@@ -54,7 +55,7 @@ def container(rng: random.Random, name: str, host_network: bool, devices: bool, 
     if rng.random() < 0.2:
         port = rng.randrange(1000, 60000)
         made["ports"] = [{"containerPort": port} | ({"hostPort": port} if host_network or rng.random() < 0.3 else {})]
-    if rng.random() < 0.15 and name.startswith("c"):     # init containers have none
+    if rng.random() < 0.15 and name.startswith("c"):  # init containers have none
         made["lifecycle"] = {"preStop": {"httpGet": {"port": 80} | rng.choice([{}, {"host": "example.com"}])}}
     if devices and rng.random() < 0.5:
         made["volumeDevices"] = [{"name": "block", "devicePath": "/dev/x"}]
@@ -62,7 +63,7 @@ def container(rng: random.Random, name: str, host_network: bool, devices: bool, 
 
 
 def draw(rng: random.Random, name: str, obeys: bool) -> Json:
-    """A pod; one that does not obey breaks the rules around hostUsers now and then."""
+    """A pod; without obeys it sometimes breaks the rules around hostUsers."""
     spec: Json = {}
     maybe(rng, spec, "hostUsers", 0.6, [False, False, True])
     isolated = spec.get("hostUsers") is False

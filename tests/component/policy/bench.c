@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bench.c - what one review costs without its network: a pod decoded, judged, and given to a constraint
+/* bench.c - the cost of one review without its network: a pod is decoded, evaluated, and matched
+ * with constraints
  *
- *      bench [CONSTRAINTS]      the defaults and so many more, which do not fit (default 486: 500 in all) */
+ *      bench [CONSTRAINTS]      the defaults and so many more, which do not fit (default 486: 500
+ *                               in all) */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@ enum {
         MOST = 5000,
 };
 
-/* An ordinary pod of 3 kB or so, with what a cluster adds to it. */
+/* An ordinary pod of about 3 kB, with a cluster's additions. */
 static char *make_pod(void) {
         nd_autotext struct nd_text json = ND_TEXT(1 << 16);
 
@@ -48,7 +50,7 @@ static void report(const char *what, uint64_t started, size_t rounds) {
         printf("%-44s %8.2f us, %8.0f/s\n", what, us, 1000000 / us);
 }
 
-static bool is_for_everybody(const struct nd_scc *scc, [[maybe_unused]] void *userdata) {
+static bool is_for_all_users(const struct nd_scc *scc, [[maybe_unused]] void *userdata) {
         return nd_has_prefix(scc->metadata.name, "restricted-v");
 }
 
@@ -93,7 +95,7 @@ static void bench_choice(const char *json, const struct nd_scc *const *sccs, siz
         const struct nd_scc_request request = {.set = &set,
                                                .namespace = {.uid_range = "1000650000/10000", .mcs = "s0:c26,c5"},
                                                .window = ND_SCC_WINDOW,
-                                               .may_use = is_for_everybody};
+                                               .may_use = is_for_all_users};
         uint64_t started = nd_clock_ns();
         nd_autoarena struct nd_arena arena = {};
 
@@ -127,7 +129,8 @@ int main(int argc, char **argv) {
         bench_decode(json);
         bench_podsecurity(json);
         bench_choice(json, sccs, count, "decode and choose, default constraints");
-        for (uint32_t i = 0; i < extra; i++) { /* stricter than all others, so that each of them is tried first */
+        /* stricter than all others, so that each of them is tried first */
+        for (uint32_t i = 0; i < extra; i++) {
                 more[i] = (struct nd_scc) {.metadata = {.name = "extra"},
                                            .user = {.type = "MustRunAs", .uid = ND_INT(7)},
                                            .selinux = {.type = "RunAsAny"},

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares src/kube and src/policy with Kubernetes' own code, on generated objects.
 
-    python3 tests/component/policy/compare.py --driver build/gcc/tests/component/policy/driver --oracle .../policy [--pods N] [--seed N]
+    python3 tests/component/policy/compare.py --driver build/gcc/tests/component/policy/driver
+            --oracle .../policy [--pods N] [--seed N]
 
-Every pod is asked about in all levels and all policy versions; verdict and text must be the same. Prints how often each revision
-of each check said yes and no: with 2,000 pods and more, both must have happened. Ends with 1 at the first difference.
+Every pod is evaluated in all levels and all policy versions; verdict and text must be equal. Prints
+how often each revision of each check allowed and denied: with 2,000 pods and more, both must have
+happened. Exits with 1 at the first difference.
 """
 import argparse
 import collections
@@ -19,7 +21,7 @@ from pathlib import Path
 
 import pod_generator
 
-ENOUGH = 2000  # pods from which on everything must have been reached
+ENOUGH = 2000  # pods from which on every check must have been reached
 
 
 def questions(seed: int, count: int) -> Iterator[dict[str, object]]:
@@ -39,7 +41,7 @@ def questions(seed: int, count: int) -> Iterator[dict[str, object]]:
 
 
 class Difference(Exception):
-    """The two sides do not agree, or the questions did not reach everything."""
+    """The two sides differ, or the queries did not reach everything."""
 
 
 def kind_of(op: str, answer: object) -> str:
@@ -77,7 +79,7 @@ def check_reach(tallies: list[dict[str, object]], demanding: bool) -> None:
     for t in tallies:
         print(f"{t['check']:28} {t['from']:6} {t['allowed']:9} {t['forbidden']:9}")
     if unreached := [f"{t['check']} {t['from']}" for t in tallies if not t["allowed"] or not t["forbidden"]]:
-        message = f"never met on both sides: {', '.join(unreached)}"
+        message = f"never seen both allowed and denied: {', '.join(unreached)}"
         if demanding:
             raise Difference(message)
         print(message)
@@ -99,12 +101,12 @@ def run(args: argparse.Namespace, scratch: Path) -> None:
     count = sum(1 for _ in asked.open())
     with ours.open() as file:
         if (lines := sum(1 for _ in file)) != count or len(answers) != count:
-            raise Difference(f"{count} questions, {lines} answers of nodens, {len(answers)} of Kubernetes")
+            raise Difference(f"{count} queries, {lines} answers of nodens, {len(answers)} of Kubernetes")
     met = compare(asked, ours, theirs)
     for (op, kind), number in sorted(met.items()):
         print(f"{op:12} {kind:12} {number:9}")
     check_reach(json.loads(last), args.pods >= ENOUGH)
-    print(f"{args.pods} pods in 3 levels and 38 versions, {count - args.pods} other questions: same verdicts and texts")
+    print(f"{args.pods} pods in 3 levels and 38 versions, {count - args.pods} other queries: same verdicts and texts")
 
 
 def main() -> int:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* driver.c - src/kube and src/policy behind JSON lines
  *
- * Speaks the language of tests/peers/policy, which answers the same questions with Kubernetes' own code;
- * compare.py compares. */
+ * Uses the protocol of tests/peers/policy, which answers the same queries with Kubernetes' own
+ * code; compare.py compares. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,12 +12,12 @@
 #include "policy/podsecurity.h"
 
 enum {
-        NEWEST = 36, /* the last minor version that is asked about */
+        NEWEST = 36, /* the last minor version in queries */
         LINE = 8 << 20,
         ANSWER = 64 << 20,
 };
 
-/* One question while it is answered. */
+/* One query while it is answered. */
 struct answering {
         yyjson_val *question;
         struct nd_arena arena;
@@ -58,11 +58,11 @@ static void put_level(struct answering *a, enum nd_podsecurity_level level, cons
         }
         verdict(a, level, ND_POLICY_LATEST, pod, &now);
         if (now.length != said.length || memcmp(nd_text_get(&now), nd_text_get(&said), now.length) != 0)
-                abort(); /* latest is not the newest version */
+                abort(); /* latest differs from the newest version */
         put_run(a, level, first, NEWEST, said.length > 0 ? nd_text_get(&said) : "");
 }
 
-/* Answers itself and returns false where the pod cannot be decoded. An absent pod is an empty one. */
+/* Sends an error and returns false if the pod cannot be decoded. An absent pod is an empty one. */
 static bool read_pod(struct answering *a, const char *key, struct nd_pod *ret) {
         nd_autoerror struct nd_error *error = nullptr;
         yyjson_val *value = yyjson_obj_get(a->question, key);
@@ -192,7 +192,7 @@ static void answer_line(const char *line, size_t length) {
                 if (nd_streq(name, operations[i].name))
                         operations[i].answer(&a);
         if (text.length == 0) {
-                fprintf(stderr, "driver: no question: %.*s (%s)\n", (int) length, line,
+                fprintf(stderr, "driver: invalid query: %.*s (%s)\n", (int) length, line,
                         error ? nd_error_text(error) : "unknown op");
                 exit(1);
         }

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated pods: every field that a check looks at, with good, bad, missing, null and strange values.
+"""Generated pods: every field that a check evaluates, with good, bad, missing, null and unusual
+values.
 
-Most pods are nearly good and go wrong in a few places, so that each check is met alone as well as among others; some are wild. Now
-and then a value has the wrong type: then neither side may decode the pod.
+Most pods are nearly good and bad in a few places, so that each check is reached alone as well as
+among others; some are random. Now and then a value has the wrong type: then neither side may decode
+the pod.
 """
 import random
 from collections.abc import Callable
@@ -28,12 +30,13 @@ APPARMOR_VALUES = ["", "runtime/default", "localhost/", "localhost/p", "unconfin
 SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
-UNREAD = {"value", "port", "containerPort", "devicePath"}  # of these policy knows nothing, so their types are not its business
+# policy does not evaluate these, so their types do not matter
+UNREAD = {"value", "port", "containerPort", "devicePath"}
 WRONG = [[], {}, "", "yes", 7, -1, 1.5, True, False, [None], {"a": 1}, 2**63, 2**31, -(2**63) - 1]
 
 
 class Drawer:
-    """Draws one pod. `sin` is how likely a place goes wrong."""
+    """Draws one pod. `sin` is the probability of a bad value."""
 
     def __init__(self, rng: random.Random) -> None:
         self.rng = rng

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nodens lint` as people and pipelines use it."""
+"""`nodens lint` on the command line and in pipelines."""
 import json
 import random
 import re
@@ -25,7 +25,7 @@ def pods(*arguments: object) -> dict[str, dict[str, object]]:
     return {pod["name"]: pod for pod in json.loads(done.stdout)["pods"]}
 
 
-def test_what_people_read() -> None:
+def test_the_text_output() -> None:
     done = lint(MANIFESTS / "workloads.yaml")
     assert done.returncode == 0
     assert done.stdout.startswith(f"{MANIFESTS}/workloads.yaml:7: Deployment web\n")
@@ -53,8 +53,8 @@ def test_a_demanded_level_decides_the_exit_code(level: str, code: int) -> None:
     assert lint("--level", level, MANIFESTS / "workloads.yaml").returncode == code
 
 
-def test_the_advice_helps(tmp_path: Path) -> None:
-    """What is said to be enough is enough: the changes are made, and the level is met."""
+def test_advice_reaches_the_level(tmp_path: Path) -> None:
+    """Applies the edits of every advice and checks that the level is met."""
     rng = random.Random(8)
     path = tmp_path / "pod.json"
     tried = 0
@@ -62,10 +62,10 @@ def test_the_advice_helps(tmp_path: Path) -> None:
         pod = draw_pod(rng)
         path.write_text(json.dumps(pod))
         done = lint("--json", "--level", "restricted", path)
-        if done.returncode == 2:  # some are drawn so that they cannot be read
+        if done.returncode == 2:  # some are generated to be unreadable
             continue
         changes = json.loads(done.stdout)["pods"][0]["changes"]
-        for change in reversed(changes):  # from the end, so that places in lists stay what they are
+        for change in reversed(changes):  # from the end, so that indices of lists stay valid
             apply(pod, change)
         path.write_text(json.dumps(pod))
         again = json.loads(lint("--json", "--level", "restricted", path).stdout)["pods"][0]
@@ -74,7 +74,7 @@ def test_the_advice_helps(tmp_path: Path) -> None:
 
 
 def apply(pod: dict[str, object], change: dict[str, str]) -> None:
-    """One change of the advice, in the object."""
+    """Applies one edit of the advice to the object."""
     steps: list[str | int] = []
     if change["path"].startswith("metadata.annotations["):
         steps = ["metadata", "annotations", change["path"].split("[", 1)[1][:-1]]
@@ -98,7 +98,7 @@ def test_older_standards_have_no_user_namespaces() -> None:
     assert old["withUserNamespace"]["level"] == "privileged"
 
 
-def test_sarif_has_a_place_for_every_finding() -> None:
+def test_sarif_has_a_location_for_every_finding() -> None:
     done = lint("--sarif", "--level", "baseline", MANIFESTS / "workloads.yaml")
     report = json.loads(done.stdout)
     assert done.returncode == 1 and report["version"] == "2.1.0"
@@ -108,7 +108,7 @@ def test_sarif_has_a_place_for_every_finding() -> None:
     assert all(r["locations"][0]["physicalLocation"]["region"]["startLine"] > 0 for r in results)
 
 
-def test_constraints_of_ones_own() -> None:
+def test_constraints_from_a_file() -> None:
     done = lint("--json", "--constraints", MANIFESTS / "constraints.yaml", MANIFESTS / "workloads.yaml")
     found = {pod["name"]: pod["withHostUsers"] for pod in json.loads(done.stdout)["pods"]}
     assert found["web"]["constraint"] == "root-only"
@@ -128,12 +128,12 @@ def test_standard_input_and_lists() -> None:
     ("kind: Pod\nspec: [\n", "line "),
     ("kind: Pod\nspec: {hostPID: true, hostPID: false}\n", "a second time"),
 ])
-def test_what_cannot_be_read_is_told(text: str, words: str) -> None:
+def test_unreadable_input_is_reported(text: str, words: str) -> None:
     done = lint("-", stdin=text)
     assert done.returncode == 2 and words in done.stderr
 
 
-def test_what_the_api_server_would_refuse_is_told() -> None:
+def test_pods_that_the_api_server_would_refuse_are_reported() -> None:
     done = lint("-", stdin="kind: Pod\nmetadata: {name: a}\nspec: {hostUsers: false, hostPID: true, containers: [{name: c}]}\n")
     assert done.returncode == 1
     assert "NOT VALID         spec.HostPID: Forbidden: when `hostUsers` is false" in done.stdout

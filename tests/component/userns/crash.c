@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crash.c - the user namespace manager killed at any moment
+/* crash.c - kills the user namespace manager at any moment
  *
  * Theory of operation
- *   A child works on a manager: it gets and releases blocks and sweeps, and notes in a ledger, which is memory shared with the
- *   parent, what it is about to do and what was acknowledged. The parent kills it: at a random moment, --kills times, or by
- *   a table of system calls that kills the child before, in or after the n-th call, for every n. Then the parent compares the
- *   files with the ledger:
+ *   A child works on a manager: it gets and releases blocks and sweeps, and notes in a ledger,
+ *   which is memory shared with the parent, what it is about to do and what was acknowledged. The
+ *   parent kills it: at a random moment, --kills times, or by a table of system calls that kills
+ *   the child before, in or after the n-th call, for every n. Then the parent compares the files
+ *   with the ledger:
  *     no torn file     each file is missing or exactly what the manager writes
  *     no block twice   no two files name one block
- *     nothing lost     what was acknowledged is as it was acknowledged; only the one operation under way may have happened or not
- *   and opens the manager itself: nobody is in quarantine, and after a sweep with the acknowledged pods every other block is
- *   free. The next child goes on with what is there. */
+ *     nothing lost     acknowledged state is in the files; only the one operation in progress may
+ *                      have happened or not
+ *   and opens the manager itself: no pod is in quarantine, and after a sweep with the acknowledged
+ *   pods every other block is free. The next child continues with these files. */
 #include <dirent.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -26,7 +28,7 @@
 
 enum {
         PODS = 64,
-        BLOCKS = 48, /* fewer than pods, so that they run out too */
+        BLOCKS = 48, /* fewer than pods, so that they run out */
         FIRST = 3 * ND_IDS_UNIT,
         LONGEST_LIFE_US = 3000,
 };
@@ -37,7 +39,7 @@ enum work {
         RELEASING,
 };
 
-/* What the child leaves behind. A pod's block is what was acknowledged last; 0 = none. */
+/* State that the child leaves behind. A pod's block is the last acknowledged one; 0 = none. */
 struct ledger {
         enum work work;
         uint32_t pod;
@@ -81,7 +83,7 @@ static struct nd_userns_manager *open_manager(void) {
         return manager;
 }
 
-/* The child: announce, do, note, in this order. */
+/* The child: announce, do, acknowledge, in this order. */
 
 static void get(struct nd_userns_manager *manager, uint32_t pod) {
         nd_autoerror struct nd_error *error = nullptr;
@@ -112,7 +114,7 @@ static void release(struct nd_userns_manager *manager, uint32_t pod) {
         ledger->acknowledged++;
 }
 
-/* Everybody who was acknowledged is alive, so a sweep in the middle of things may take nothing from anybody. */
+/* All acknowledged pods are alive, so a sweep at any time must not release a block. */
 static void sweep(struct nd_userns_manager *manager) {
         nd_cleanup(nd_map_done) struct nd_map alive = {};
         nd_autoerror struct nd_error *error = nullptr;
@@ -124,7 +126,8 @@ static void sweep(struct nd_userns_manager *manager) {
                         (void) nd_map_put(&alive, uid, nullptr);
                 }
         error = nd_userns_manager_sweep(manager, &alive);
-        if (error && nd_error_code(error) != ND_NOT_FOUND) /* before the first pod there is no pods/ */
+        /* pods/ does not exist before the first pod */
+        if (error && nd_error_code(error) != ND_NOT_FOUND)
                 fail("sweep: %s", nd_error_text(error));
         ledger->acknowledged++;
 }
@@ -145,7 +148,8 @@ static void sweep(struct nd_userns_manager *manager) {
         }
 }
 
-/* Every kind of change once: first and second pod, a known pod, a release, a directory that is there already, a sweep. */
+/* Every kind of change once: first and second pod, a known pod, a release, an existing directory, a
+ * sweep. */
 [[noreturn]] static void work_by_script(void) {
         nd_cleanup(nd_userns_manager_done) struct nd_userns_manager *manager = open_manager();
 
@@ -164,11 +168,11 @@ static void sweep(struct nd_userns_manager *manager) {
         _exit(EXIT_SUCCESS);
 }
 
-/* The table of system calls that kills. */
+/* The table of system calls that kills the child. */
 
 enum moment {
         BEFORE,
-        WITHIN, /* a write that wrote half; otherwise as AFTER */
+        WITHIN, /* a write that wrote half; otherwise like AFTER */
         AFTER,
         MOMENTS,
 };
@@ -223,9 +227,9 @@ killing(int, openat, (int dir_fd, const char *path, int flags, mode_t mode), (di
         work_by_script();
 }
 
-/* The parent: what the files say. */
+/* The parent: checks of the files. */
 
-/* The block that a pod's file names, 0 when there is none. A file that is not whole ends the test. */
+/* Returns the block in a pod's file, 0 if there is none. An incomplete file ends the test. */
 static uint32_t block_on_disk(uint32_t pod) {
         nd_autofree char *path = nullptr, *text = nullptr, *whole = nullptr;
         char uid[16];
@@ -251,11 +255,11 @@ static void check_pod(uint32_t pod, uint32_t found) {
         if (found == noted)
                 return;
         if (!busy)
-                fail("pod %u was left with block %u, its file says %u", pod, noted, found);
+                fail("pod %u had block %u, its file has %u", pod, noted, found);
         if (ledger->work == RELEASING && found != 0)
-                fail("pod %u was being released from block %u, its file says %u", pod, noted, found);
+                fail("pod %u was being released from block %u, its file has %u", pod, noted, found);
         if (ledger->work == GETTING && noted != 0)
-                fail("pod %u had block %u and asked again, its file says %u", pod, noted, found);
+                fail("pod %u had block %u and requested it again, its file has %u", pod, noted, found);
 }
 
 static void check_files(uint32_t found[PODS]) {
@@ -268,8 +272,8 @@ static void check_files(uint32_t found[PODS]) {
         }
 }
 
-/* A restart, as the node would do it: open, look, sweep whoever is not known to live. The operation under way when the child
- * died was not acknowledged, so its pod is not. */
+/* A restart as on a node: opens the manager, checks it, and sweeps all pods that are not known to
+ * be alive. The operation in progress at the kill was not acknowledged, so its pod is not alive. */
 static void check_restart(const uint32_t found[PODS]) {
         nd_cleanup(nd_userns_manager_done) struct nd_userns_manager *manager = open_manager();
         struct nd_userns_count count = nd_userns_manager_count(manager);
@@ -294,7 +298,8 @@ static void check_restart(const uint32_t found[PODS]) {
                 fail("after the sweep %u pods hold blocks, and %u blocks are free of %d", count.pods, count.free, BLOCKS);
 }
 
-/* A temporary file outlives the process that was killed; it is nobody's block. The pod's directory goes when the pod goes. */
+/* A temporary file outlives the killed process; it holds no block. The pod's directory is removed
+ * with the pod. */
 static void clear_pod(uint32_t pod) {
         nd_autofree char *path = nullptr;
         const struct dirent *entry;
@@ -360,11 +365,11 @@ static void kill_at_random(unsigned kills, unsigned seed) {
         printf("killed %u times at random (seed %u), %u of them amid a change, after %llu acknowledged ones\n", kills, seed,
                busy, (unsigned long long) ledger->acknowledged);
         if (kills >= 50 && (busy == 0 || ledger->acknowledged < kills))
-                fail("the kills hit nothing; this proves nothing");
+                fail("no kill interrupted a change; the run proves nothing");
         clear_all();
 }
 
-/* Each death is followed by the checks, from nothing; ends when the script survives. */
+/* After each kill the checks run, from an empty state; ends when the script survives. */
 static void kill_at_every_call(enum moment at, const char *name) {
         uint32_t found[PODS];
         long number;
@@ -386,7 +391,7 @@ static void kill_at_every_call(enum moment at, const char *name) {
         clear_all();
         printf("killed %s each of %ld system calls of a script\n", name, number - 1);
         if (number < 20)
-                fail("the script makes too few calls to be the one that was written");
+                fail("the script makes fewer calls than expected");
 }
 
 int main(int argc, char **argv) {
@@ -415,9 +420,9 @@ int main(int argc, char **argv) {
                 kill_at_random(kills, seed);
         for (enum moment at = BEFORE; at < MOMENTS; at++)
                 kill_at_every_call(at, moments[at]);
-        printf("%u temporary files were left by the killed and cleared with their pods\n", leftovers);
+        printf("%u temporary files were left by killed processes and removed with their pods\n", leftovers);
         if (rmdir(root) < 0)
-                fail("something else is left");
+                fail("unexpected files are left");
         puts("passed: no torn file, no block held twice, no block lost after the sweep");
         return EXIT_SUCCESS;
 }

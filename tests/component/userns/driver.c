@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* driver.c - nodens' user namespace manager behind JSON lines
  *
- * Speaks the language of tests/peers/oracle/main.go, which puts the same questions to the kubelet's own code;
- * tests/component/userns/oracle.py compares the answers. One object per line in, one out; "error" is the code's own refusal,
- * anything wrong with the question itself ends the program. Two answers say more than the oracle's: "state" also tells which pods
- * are in quarantine, why, and what they claim; and "range" from where the range is. */
+ * Uses the protocol of tests/peers/oracle/main.go, which sends the same queries to the kubelet's
+ * own code; tests/component/userns/oracle.py compares the answers. One object per line in, one out;
+ * "error" is a refusal by the code under test, an invalid query ends the program. Two answers have
+ * more than the oracle's: "state" also has the pods in quarantine, the reasons, and their blocks;
+ * and "range" the source of the range. */
 #include <stdio.h>
 #include <string.h>
 

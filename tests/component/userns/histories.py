@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories of a node's user namespaces, drawn at random: settings, what is asked, and what befalls the files.
+"""Histories of a node's user namespaces, drawn at random: settings, operations, and changes of the
+files.
 
-A history is pods of a small pool on a small range, so that blocks run out, meet and come back; now and then the whole
-default range. It is drawn completely from its number and the seed, before anything runs.
+A history has pods of a small pool on a small range, so that blocks run out, collide and are reused;
+now and then the whole default range. It is determined by its number and the seed, before anything
+runs.
 """
 import json
 import random
@@ -11,12 +13,13 @@ from dataclasses import dataclass
 UNIT = 65536
 SPACE = 1 << 32
 PODS = ["0a", "4f3c1c1e-8f5e-4b57-9f0a-1d7f6c2f8a11", "b", "b.c", "pod-\u00e4\u2028\"q\"", "z" * 40]
-ODD_PODS = [".hidden", "w" * 254]   # no pod of Kubernetes is called so; the kubelet would take them
+# no pod of Kubernetes has such a name; the kubelet would accept them
+ODD_PODS = [".hidden", "w" * 254]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a manager is opened with."""
+    """Settings of a manager."""
 
     ids_per_pod: int
     first: int
@@ -53,7 +56,7 @@ def draw(seed: int, number: int) -> History:
 
 
 def draw_settings(rng: random.Random) -> Settings:
-    """Mostly sound ones, of every shape; otherwise one thing is wrong with them."""
+    """Mostly valid ones, of every shape; otherwise with one error."""
     size = rng.choice([UNIT] * 6 + [2 * UNIT, 3 * UNIT, 16 * UNIT, 32768 * UNIT, 65535 * UNIT])
     most = SPACE // size
     blocks = min(rng.choice([1, 1, 2, 3, 4, 5, 7]), max(most - 1, 1))
@@ -131,7 +134,7 @@ class Artist:
                            SPACE - UNIT, SPACE - 1, SPACE // 2, rng.randrange(SPACE)]) % SPACE
 
     def mapping(self) -> dict:
-        """One line of a map, as it should be or a little off."""
+        """One line of a map, correct or slightly wrong."""
         line = {"hostId": self.host(), "containerId": 0, "length": self.settings.ids_per_pod}
         roll = self.rng.random()
         if roll < 0.06:
@@ -159,7 +162,7 @@ class Artist:
         return self.mutated(compact(document))
 
     def oddity(self, document: dict) -> bytes:
-        """Things that JSON decoders disagree about."""
+        """Input that JSON decoders disagree about."""
         rng = self.rng
         good = compact(document)
         line = compact(document["uidMappings"])

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a history on nodens' manager and on the kubelet's, step by step, and says where they differ.
+"""Runs a history on nodens' manager and on the kubelet's, step by step, and reports differences.
 
 How two allocators with different orders are compared
-  The kubelet takes a free block at random, nodens the next one. After every allocation the kubelet's side is therefore brought
-  to nodens' choice: what it wrote is checked against its own answer, the pod is released again, nodens' file is put
-  in its place, byte for byte, and the kubelet is asked once more, which must now read it and give that very block. From then on both
-  sides hold the same blocks in the same files, and every later verdict, text and byte must be equal.
+  The kubelet takes a free block at random, nodens the next one. After every allocation the
+  kubelet's side is therefore changed to nodens' choice: its file is checked against its own answer,
+  the pod is released again, nodens' file replaces it, byte for byte, and the kubelet is called once
+  more, which must now read it and return that very block. From then on both sides hold the same
+  blocks in the same files, and every later verdict, text and byte must be equal.
 
 Where they may differ
-  Only as listed in DIFFERENCES (the points of src/userns/manager.h, and the words of decoders and of the operating system). A
-  difference leaves the two in different states; they are made equal again by what an operator would do about it, or, where
-  that is not enough, by copying nodens' files to the kubelet's side and restarting both. Each is counted; anything else is
-  a Mismatch.
+  Only as listed in DIFFERENCES (the points of src/userns/manager.h, and the texts of decoders and
+  of the operating system). A difference leaves the two in different states; they are made equal
+  again by what an operator would do about it, or, where that is not enough, by copying nodens'
+  files to the kubelet's side and restarting both. Each is counted; anything else is a Mismatch.
 """
 import collections
 import errno
@@ -23,17 +24,17 @@ from histories import SPACE, History, Settings, compact
 from sides import Side
 
 DIFFERENCES = {
-    "1": "the block that ends at 2^32, and anything past it, is neither handed out nor counted as room",
-    "3": "a bad file quarantines its pod and the blocks it names; the kubelet does not start",
-    "5": "a release that cannot remove the file is told and keeps the block; the kubelet frees it and says nothing",
+    "1": "the block that ends at 2^32, and anything past it, is neither allocated nor counted as room",
+    "3": "an invalid file quarantines its pod and the blocks it names; the kubelet does not start",
+    "5": "a release that cannot remove the file is reported and keeps the block; the kubelet frees it silently",
     "6": "a pod whose file vanished gets its own block again; the kubelet gives it a second one and loses the first",
-    "7": "links, files above 64 KiB, and JSON that is no Unicode, too deep or with numbers past a double are foreign files",
+    "7": "links, files above 64 KiB, and JSON that is not Unicode, too deep or with numbers past a double are foreign files",
     "8": "a UID that cannot name a pod's directory is refused",
-    "9": "a look for a pod's file does not make its directory",
-    "decoder": "what exactly is wrong with a file's JSON is told in the decoder's own words",
-    "system": "the operating system's error is the same, the words around it are not",
+    "9": "looking up a pod's file does not create its directory",
+    "decoder": "the exact error in a file's JSON has the decoder's own text",
+    "system": "the operating system's error is the same, the text around it is not",
 }
-# Every refusal that the kubelet knows. A run that has not met all of them has not looked everywhere.
+# Every refusal of the kubelet. A run that has not seen all of them has not covered everything.
 REFUSALS = [
     "invalid user namespace mappings file: ", "no more than one mapping allowed.", "GID and UID mappings should be identical.",
     "GID and UID mapping should be identical", "UID 0 must be mapped", "wrong user namespace length", "wrong user namespace offset specified",
@@ -50,11 +51,11 @@ DEPTH = 64
 
 
 class Mismatch(Exception):
-    """nodens and the kubelet differ, and nobody meant it."""
+    """nodens and the kubelet differ in an unintended way."""
 
 
 class Tally:
-    """What was met in all histories."""
+    """Coverage of all histories."""
 
     def __init__(self) -> None:
         self.differences: collections.Counter[str] = collections.Counter()
@@ -72,13 +73,13 @@ class Tally:
 
 
 def mapping_text(first: int, count: int) -> bytes:
-    """The one form of the file that either of them writes."""
+    """The only form of the file that either of them writes."""
     line = {"hostId": first, "containerId": 0, "length": count}
     return compact({"uidMappings": [line], "gidMappings": [line]})
 
 
 def foreign(side: Side, pod: str) -> bool:
-    """Whether point 7 applies to what is at a pod's file."""
+    """Whether point 7 applies to a pod's file."""
     kind, contents = side.shape(pod)
     if kind in ("link", "pod is link"):
         return True
@@ -108,11 +109,11 @@ class Run:
         self.tally = tally
         self.settings: Settings
         self.pods: set[str] = set()
-        self.held: dict[str, int] = {}          # what both sides agree on
+        self.held: dict[str, int] = {}  # on both sides
         self.quarantine: dict[str, dict] = {}   # ours only
 
     def run(self, history: History) -> int:
-        """Returns how many steps were taken; a range that is refused ends a history."""
+        """Returns the number of steps; a refused range ends a history."""
         self.ours.clear()
         self.theirs.clear()
         if not self.open(history.settings):
@@ -146,7 +147,7 @@ class Run:
                 return self.differ("system")
         raise Mismatch(f"nodens says {ours!r}, the kubelet {theirs!r}")
 
-    # opening, with the kubelet's refusal to start beside a bad file
+    # opening: the kubelet refuses to start with an invalid file
 
     def open(self, settings: Settings) -> bool:
         self.settings = settings
@@ -183,17 +184,20 @@ class Run:
         return False
 
     def opened(self, problems: dict[str, str]) -> bool:
-        """Whom we have in quarantine is whom the kubelet stumbled over, for the same reasons, and whoever has a foreign file."""
+        """Our quarantine has the pods that the kubelet failed on, for the same reasons, and all
+        pods with a foreign file."""
         quarantine = self.ours.ask(op="state")["quarantine"]
         odd = [pod for pod in quarantine if pod not in problems and foreign(self.ours, pod)]
-        if odd:  # the kubelet took these, and others may have stumbled over them: once more without
+        # the kubelet accepted these, and may have failed on others because of them: once more
+        # without
+        if odd:
             self.differ("7", len(odd))
             for pod in odd:
                 self.ours.remove(pod)
                 self.theirs.remove(pod)
             return self.open(self.settings)
         if set(quarantine) != set(problems):
-            raise Mismatch(f"nodens has {quarantine} in quarantine, the kubelet stumbled over {problems}")
+            raise Mismatch(f"nodens has {quarantine} in quarantine, the kubelet failed on {problems}")
         for pod, problem in problems.items():
             self.differ("3")
             if not (foreign(self.ours, pod) and self.other_reason(quarantine[pod]["problem"], problem)):
@@ -202,7 +206,8 @@ class Run:
         return True
 
     def other_reason(self, ours: str, theirs: str) -> bool:
-        """A foreign file is refused as such before its contents are looked at, which the kubelet may not like either."""
+        """A foreign file is refused as such before its contents are read, which the kubelet may
+        refuse too."""
         self.differ("7")
         return ours != theirs
 
@@ -212,9 +217,9 @@ class Run:
     def resync(self) -> None:
         self.theirs.copy_from(self.ours)
         if not self.open(self.settings):
-            raise Mismatch("a range that was good is refused")
+            raise Mismatch("a range that was accepted before is refused")
 
-    # what is asked
+    # operations
 
     def get(self, pod: str) -> None:
         self.pods.add(pod)
@@ -232,7 +237,7 @@ class Run:
             self.differ("6")
             self.resync()
         elif "error" in theirs:
-            raise Mismatch(f"nodens gives {ours}, the kubelet says {theirs['error']!r}")
+            raise Mismatch(f"nodens gives {ours}, the kubelet returns {theirs['error']!r}")
         elif kind == "file" and contents:
             if ours != theirs:
                 raise Mismatch(f"nodens reads {ours}, the kubelet {theirs}")
@@ -254,7 +259,7 @@ class Run:
             if side.shape(pod) != ("file", mapping_text(given["first"], size)) or given["count"] != size:
                 raise Mismatch(f"{side.name} gave {given} and wrote {side.shape(pod)}")
             if (side.path(pod).stat().st_mode & 0o7777) != 0o600:
-                raise Mismatch(f"{side.name} wrote a file of another mode")
+                raise Mismatch(f"{side.name} wrote a file with the wrong mode")
         if pod in self.held:
             if ours["first"] != self.held[pod]:
                 raise Mismatch(f"nodens gave {ours['first']}, the pod had {self.held[pod]}")
@@ -263,7 +268,8 @@ class Run:
         self.check_choice(pod, ours["first"])
         if theirs["first"] + size >= SPACE or theirs["first"] < self.settings.first:
             self.differ("1")
-            return self.resync()  # past 2^32 the kubelet's numbers wrap, and it panics when such a block is released
+            # past 2^32 the kubelet's numbers wrap, and it panics when such a block is released
+            return self.resync()
         self.theirs.ask(op="release", pod=pod)
         if self.theirs.shape(pod)[0] != "nothing":
             raise Mismatch("the kubelet's file is still there")
@@ -273,15 +279,15 @@ class Run:
             raise Mismatch(f"nodens gave {ours}; from its file the kubelet takes {adopted}")
 
     def check_choice(self, pod: str, first: int) -> None:
-        """Our block is within the range, below 2^32, and nobody else's."""
+        """Our block is within the range, below 2^32, and not claimed by another pod."""
         s = self.settings
         taken = {block for other, block in self.held.items() if other != pod}
         if first in taken or first % s.ids_per_pod or not s.first <= first <= s.first + s.count - s.ids_per_pod or (
                 first + s.ids_per_pod >= SPACE):
-            raise Mismatch(f"nodens handed out {first}")
+            raise Mismatch(f"nodens allocated {first}")
         for other, entry in self.quarantine.items():
             if other != pod and any(low < first + s.ids_per_pod and first < low + count for low, count in entry["claims"]):
-                raise Mismatch(f"nodens handed out {first}, which {other!r} in quarantine claims")
+                raise Mismatch(f"nodens allocated {first}, which {other!r} in quarantine claims")
 
     def only_ours_refuses(self, pod: str, error: str, first: int) -> None:
         size = self.settings.ids_per_pod
@@ -296,7 +302,7 @@ class Run:
         elif claimed and ("already taken" in error or "could not find an empty slot" in error):
             self.differ("3")
         else:
-            raise Mismatch(f"the kubelet gives {first}, nodens says {error!r}")
+            raise Mismatch(f"the kubelet gives {first}, nodens returns {error!r}")
         self.resync()
 
     def release(self, pod: str) -> None:
@@ -315,8 +321,8 @@ class Run:
         return directory.is_dir() and not directory.is_symlink()
 
     def after_release(self, pods: list[str], error: str | None, again) -> None:
-        """Point 5: what stands in the way is taken away, as the error asks for, and the release repeated. Point 3: the file of a pod in
-        quarantine goes with the pod."""
+        """Point 5: removes the obstacle, as the error asks for, and repeats the release. Point 3:
+        the file of a pod in quarantine is removed with the pod."""
         if error:
             stuck = [pod for pod in pods if self.ours.shape(pod)[0] in ("directory", "pod is file", "pod is link")]
             if not stuck:
@@ -334,7 +340,7 @@ class Run:
             if self.ours.shape(pod)[0] == "directory" and pod in self.held:
                 self.theirs.remove(pod)
 
-    # what befalls the files
+    # changes of the files
 
     def both(self, pod: str):
         self.pods.add(pod)
@@ -388,7 +394,7 @@ class Run:
                 side.clear()
 
     def move_pods(self) -> None:
-        """An administrator puts the pods on another disk and leaves a link."""
+        """An administrator moves the pods to another disk and leaves a link."""
         for side in (self.ours, self.theirs):
             if side.pods.exists() and not side.pods.is_symlink():
                 side.pods.rename(side.root / "disk")
@@ -397,7 +403,7 @@ class Run:
     # after every step
 
     def compare(self) -> None:
-        """Same holders, same blocks, same files; and on our side no block is lost or held twice."""
+        """Same pods, same blocks, same files; and on our side no block is lost or held twice."""
         ours = self.ours.ask(op="state")
         theirs = self.theirs.ask(op="state").get("pods", {})
         if ours["pods"] != theirs:

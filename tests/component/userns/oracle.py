@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares nodens' user namespace manager with the kubelet's own code.
 
-    python3 tests/component/userns/oracle.py --driver build/gcc/tests/component/userns/driver --oracle .../oracle [--histories N] [--seed N]
+    python3 tests/component/userns/oracle.py --driver build/gcc/tests/component/userns/driver
+            --oracle .../oracle [--histories N] [--seed N]
 
-Four parts: generated histories of a node (judge.py), outputs of getsubids, the limits of idsPerPod, and the range that
-each side finds on a machine with or without a user `kubelet`. Prints what was met, how often each deliberate difference
-showed, and ends with 1 at the first difference that nobody meant.
+Four parts: generated histories of a node (judge.py), outputs of getsubids, the limits of idsPerPod,
+and the range that each side finds on a host with or without a user `kubelet`. Prints the coverage
+and how often each deliberate difference occurred, and exits with 1 at the first other difference.
 """
 import argparse
 import json
@@ -34,13 +35,13 @@ def compare_histories(ours: Side, theirs: Side, seed: int, numbers: range) -> No
             print(f"history {number} of seed {seed} ({history.settings}): {problem}")
             print("\n".join(f"  {at}. {step}"[:400] for at, step in enumerate(history.steps, 2)))
             raise
-    print(f"{len(numbers)} histories, {steps} steps in {time.monotonic() - started:.1f} s: same verdicts, texts and files but for")
+    print(f"{len(numbers)} histories, {steps} steps in {time.monotonic() - started:.1f} s: same verdicts, texts and files except for")
     for point, meaning in judge.DIFFERENCES.items():
         print(f"  {tally.differences[point]:7}  ({point}) {meaning}")
     print("answers: " + ", ".join(f"{count} {what}" for what, count in sorted(tally.answers.items())))
     print("refusals met: " + ", ".join(f"{count} '{text}'" for text, count in tally.refusals.items()))
     if len(numbers) >= 5000 and (unseen := tally.unseen() + [point for point in judge.DIFFERENCES if not tally.differences[point]]):
-        raise judge.Mismatch(f"never met: {unseen}; the histories do not reach everything")
+        raise judge.Mismatch(f"never seen: {unseen}; the histories do not reach everything")
 
 
 def draw_subids(rng: random.Random) -> bytes:
@@ -80,7 +81,8 @@ def compare_ids_per_pod(ours: Side, theirs: Side, rng: random.Random) -> None:
     print(f"{len(values)} values of idsPerPod: same verdict and text")
 
 
-# A machine with a user `kubelet`: its passwd line, subuid and subgid files, PATH; and what may differ.
+# A host with a user `kubelet`: its passwd line, subuid and subgid files, PATH; and the allowed
+# difference.
 MACHINES: list[tuple[str, bool, str, str, str, str | None]] = [
     ("no user kubelet", False, "", "", "/usr/bin", None),
     ("no user kubelet, but ranges", False, "kubelet:65536:65536\n", "kubelet:65536:65536\n", "/usr/bin", None),
@@ -98,7 +100,7 @@ MACHINES: list[tuple[str, bool, str, str, str, str | None]] = [
 
 
 def on_machine(command: str, passwd: bool, subuid: str, subgid: str, path: str) -> str:
-    """One question about the range, asked in a mount namespace with these files in /etc."""
+    """One query of the range, in a mount namespace with these files in /etc."""
     with tempfile.TemporaryDirectory() as scratch:
         lines = Path("/etc/passwd").read_text() + ("kubelet:x:4242:4242::/:/bin/false\n" if passwd else "")
         for name, text in (("passwd", lines), ("subuid", subuid), ("subgid", subgid)):
@@ -122,14 +124,14 @@ def compare_machines(driver: str, oracle: str) -> None:
         else:
             same = ours == theirs
         if not same:
-            raise judge.Mismatch(f"machine with {name}: nodens {ours}, kubelet {theirs}")
+            raise judge.Mismatch(f"host with {name}: nodens {ours}, kubelet {theirs}")
         print(f"  {name}: {theirs.get('error') or (theirs['first'], theirs['count'])}"
               + (f"; nodens: {ours.get('error') or (ours['first'], ours['count'])}" if ours != theirs else ""))
-    print(f"{len(MACHINES)} machines: same range or refusal, but for (2) a user kubelet without getsubids, and getsubids' own words")
+    print(f"{len(MACHINES)} hosts: same range or refusal, except for (2) a user kubelet without getsubids, and getsubids' own texts")
 
 
 def compare_fifo(driver: str, oracle: str) -> None:
-    """Point 7 again: a FIFO stops the kubelet for good; it is a foreign file to nodens."""
+    """Point 7 again: a FIFO blocks the kubelet forever; it is a foreign file to nodens."""
     with tempfile.TemporaryDirectory() as scratch:
         (Path(scratch) / "pods" / "p").mkdir(parents=True)
         os.mkfifo(Path(scratch) / "pods" / "p" / "userns")
@@ -142,7 +144,7 @@ def compare_fifo(driver: str, oracle: str) -> None:
             pass
     if "not a regular file" not in ours:
         raise judge.Mismatch(f"a FIFO: nodens {ours}")
-    print("(7) a FIFO as a pod's file: quarantined; the kubelet waits for ever")
+    print("(7) a FIFO as a pod's file: quarantined; the kubelet blocks forever")
 
 
 def main() -> int:

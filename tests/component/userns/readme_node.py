@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the node of the example in docs/check-node.md, two pods and a damaged file, with the manager itself, and shows `nodens ids` of it.
 
-    python3 tests/component/userns/readme_node.py build/gcc/src/nodens build/gcc/tests/component/userns/driver
+    python3 tests/component/userns/readme_node.py build/gcc/src/nodens
+            build/gcc/tests/component/userns/driver
 """
 import os
 import subprocess
@@ -26,7 +27,7 @@ def main(nodens: str, driver: str) -> int:
         node.close()
         os.truncate(node.path(DAMAGED), LEFT)
         done = subprocess.run([nodens, "ids", "--root-dir", str(node.root)])
-        return 0 if done.returncode == 1 else 2     # 1: somebody should look at the pod in quarantine
+        return 0 if done.returncode == 1 else 2  # 1: a pod in quarantine needs attention
 
 
 if __name__ == "__main__":

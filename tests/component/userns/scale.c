@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scale.c - every block there is, once around
+/* scale.c - allocates and releases every block
  *
- * Allocates all 65,534 blocks with their files, opens the manager anew and finds each pod with its block, releases all in a shuffled
- * order, the same in every run, and sees that nothing is lost and nothing left. Prints what an allocation costs, in memory
- * and with its file, and how long a manager takes to start; with --figures as the first argument a slow allocation is a failure.
- * Works in directories that it makes under the other arguments, one round in each: the first is meant to be on tmpfs, a second on
- * the disk that a node would use, with fewer pods since each costs two fsyncs. */
+ * Allocates all 65,534 blocks with their files, opens the manager again and finds each pod with its
+ * block, releases all in a shuffled order, the same in every run, and checks that nothing is lost
+ * and nothing left. Prints the cost of an allocation, in memory and with its file, and the time
+ * that a manager takes to start; with --figures as the first argument a slow allocation is a
+ * failure. Works in directories that it creates under the other arguments, one round in each: the
+ * first is meant to be on tmpfs, a second on the disk that a node would use, with fewer pods since
+ * each costs two fsyncs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 
 enum {
         ALL = 65534, /* 2^32 / 65536, without the host's own block and the one that ends at 2^32 */
-        NODE = 1000, /* the pods of a node as large as we test */
+        NODE = 1000, /* pods of the largest node that we test */
 };
 
 static uint64_t now_ns(void) {
@@ -70,9 +72,9 @@ static struct nd_userns_manager *open_manager(const char *root) {
         return manager;
 }
 
-/* The path in memory: find a free block, take it, and put the pod into the index. reserve() is the manager's allocation without the
- * search and the file; the search is done on a second set of blocks, so that this counts a little too much rather than
- * too little. */
+/* The path in memory: find a free block, take it, and add the pod to the index. reserve() is the
+ * manager's allocation without the search and the file; the search runs on a second set of blocks,
+ * so that this measures a little too much rather than too little. */
 static void time_memory(const char *root, bool figures) {
         nd_cleanup(nd_userns_manager_done) struct nd_userns_manager *manager = open_manager(root);
         nd_cleanup(nd_blocks_done) struct nd_blocks blocks = {};
@@ -116,7 +118,7 @@ static void allocate_all(const char *root, uint32_t pods, uint32_t *firsts) {
                 samples[i] = now_ns() - started;
                 if (range.count != ND_IDS_UNIT || range.first % ND_IDS_UNIT != 0 || seen[range.first / ND_IDS_UNIT] ||
                     range.first < ND_IDS_UNIT || range.first == UINT32_MAX - ND_IDS_UNIT + 1)
-                        fail("a block that may not be handed out", range.first);
+                        fail("allocated a reserved block", range.first);
                 seen[range.first / ND_IDS_UNIT] = true;
                 firsts[i] = range.first;
         }
@@ -125,7 +127,7 @@ static void allocate_all(const char *root, uint32_t pods, uint32_t *firsts) {
                 nd_autoerror struct nd_error *error = nd_userns_manager_get(manager, "one-too-many", &range);
 
                 if (nd_error_code(error) != ND_EXHAUSTED)
-                        fail("more blocks than there are", range.first);
+                        fail("allocated more blocks than exist", range.first);
         }
 }
 
@@ -140,7 +142,7 @@ static void check_pod(const struct nd_userns_pod *pod, void *userdata) {
 
         if (pod->problem || sscanf(pod->uid, "%*8x-0000-4000-8000-%12x", &number) != 1 ||
             pod->extents[0].first != recovery->firsts[number])
-                fail("a pod that was not recovered as it was", recovery->seen);
+                fail("recovered a pod with another block", recovery->seen);
         recovery->seen++;
 }
 
@@ -156,7 +158,8 @@ static struct nd_userns_manager *recover(const char *root, uint32_t pods, const 
         return manager;
 }
 
-/* In a shuffled order; then the space must be whole again, in memory and after another start. */
+/* Releases in a shuffled order; then all blocks must be free again, in memory and after another
+ * start. */
 static void release_all(const char *root, struct nd_userns_manager *manager, uint32_t pods) {
         nd_autofree uint32_t *order = nd_calloc(pods, sizeof *order);
         nd_autofree uint64_t *samples = nd_calloc(pods, sizeof *samples);
@@ -227,6 +230,6 @@ int main(int argc, char **argv) {
         round_in(memory, NODE, false, figures);
         if (argc > first + 1)
                 round_in(argv[first + 1], NODE, false, figures);
-        puts("passed: all blocks were handed out, recorded, recovered and released; none was lost, none given twice");
+        puts("passed: all blocks were allocated, recorded, recovered and released; none was lost or allocated twice");
         return EXIT_SUCCESS;
 }

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two sides of a comparison: a program that answers JSON lines, and the kubelet's root directory it works on."""
+"""The two sides of a comparison: a program that answers JSON lines, and the kubelet's root
+directory it works on."""
 import json
 import os
 import shutil
@@ -43,7 +44,8 @@ class Side:
         return self.pods / pod / FILE
 
     def shape(self, pod: str) -> tuple[str, bytes | str | None]:
-        """What is at a pod's file: ('file', its bytes), ('link', its target), ('directory' or 'nothing', None), or ('pod is ...')."""
+        """The type of a pod's file: ('file', its bytes), ('link', its target), ('directory' or
+        'nothing', None), or ('pod is ...')."""
         directory = self.pods / pod
         try:
             mode = os.lstat(directory).st_mode
@@ -65,7 +67,7 @@ class Side:
         return ("file", path.read_bytes())
 
     def remove(self, pod: str) -> None:
-        """Removes whatever stands where the pod's file should be."""
+        """Removes any entry in place of the pod's file."""
         kind = self.shape(pod)[0]
         if kind in ("pod is link", "pod is file"):
             (self.pods / pod).unlink()
