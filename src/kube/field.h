@@ -39,7 +39,7 @@ void nd_field_errors_done(struct nd_field_errors *errors);
                                                 const char *value, const char *detail, const char *path, ...);
 
 const char *nd_field_text(struct nd_arena *arena, const char *value); /* as Go's %q */
-/* as Go's JSON encoder, which prints named string types */
+/* As Go's JSON encoder, which prints named string types. */
 const char *nd_field_json(struct nd_arena *arena, const char *value);
 const char *nd_field_int(struct nd_arena *arena, int64_t value);
 

@@ -137,7 +137,7 @@ enum nd_pod_volume_source {
         ND_VOLUME_SOURCES,
 };
 
-/* as in the API: "hostPath" */
+/* As in the API: "hostPath". */
 extern const char *const nd_pod_volume_source_names[ND_VOLUME_SOURCES];
 
 static inline uint64_t nd_pod_volume_bit(enum nd_pod_volume_source source) {
@@ -243,7 +243,7 @@ const char *nd_pod_container_list(const struct nd_pod_spec *spec, size_t index, 
 /* Returns a copy whose spec, containers, contexts and annotations can be changed without changing
  * the original; strings are shared. */
 struct nd_pod *nd_pod_copy(const struct nd_pod *pod, struct nd_arena *arena);
-/* creates it if there is none */
+/* Creates the context if there is none. */
 struct nd_pod_context *nd_pod_own_context(struct nd_pod *pod, struct nd_arena *arena);
 struct nd_pod_container_context *nd_pod_container_own_context(struct nd_pod_container *container, struct nd_arena *arena);
 

@@ -30,5 +30,5 @@ struct nd_version {
 /* Three numbers with an optional 'v' in front; otherwise strict semantic versioning. Returns
  * -EINVAL. */
 [[nodiscard]] int nd_version_parse(const char *text, struct nd_version *ret);
-/* below, at or above 0 */
+/* Returns a value below, at or above 0. */
 int nd_version_compare(const struct nd_version *a, const struct nd_version *b);

@@ -13,10 +13,10 @@ struct nd_podsecurity_names {
 
 void nd_podsecurity_names_add(struct nd_podsecurity_names *names, struct nd_arena *arena, const char *name);
 void nd_podsecurity_names_sort(struct nd_podsecurity_names *names);
-/* sorts and removes duplicates */
+/* Sorts and removes duplicates. */
 void nd_podsecurity_names_unite(struct nd_podsecurity_names *names);
 
-/* allowed ends with nullptr */
+/* The list ends with nullptr. */
 bool nd_podsecurity_is_in(const char *const *allowed, const char *value);
 
 const char *nd_podsecurity_plural(const char *one, const char *many, size_t count);

@@ -97,7 +97,7 @@ void nd_scc_validate(const struct nd_scc *scc, struct nd_field_errors *errors);
 
 bool nd_scc_requires_user_namespace(const struct nd_scc *scc);
 bool nd_scc_allows_volume(const struct nd_scc *scc, const char *type);
-/* spelled as in constraints: "cephFS" */
+/* Returns the type as spelled in constraints: "cephFS". */
 const char *nd_scc_volume_type(enum nd_pod_volume_source source);
 
 /* The ranges in a namespace's annotations. */
@@ -145,7 +145,7 @@ const char *nd_scc_reason(const struct nd_scc *a, const struct nd_scc *b, bool u
 
 /* ---- choice (scc-choice.c) ---- */
 
-/* The label security.nodens.io/user-namespaces of a namespace */
+/* The label security.nodens.io/user-namespaces of a namespace. */
 enum nd_scc_userns {
         ND_SCC_USERNS_ASKED,   /* only if no constraint fits without */
         ND_SCC_USERNS_DEFAULT, /* set it for every pod that leaves it open */

@@ -23,7 +23,7 @@ enum {
 };
 
 static constexpr uint64_t deadline_us = 5 * ND_SECOND_US;
-/* of one run; the probe needs two */
+/* For one run of an engine; the probe needs two. */
 static constexpr uint64_t engine_deadline_us = 10 * ND_SECOND_US;
 
 /* The block that probes map to, within the IDs that our own namespace can map. */

@@ -2,10 +2,10 @@
 /* rbac.h - index of RBAC: which subjects may `use` which constraint
  *
  * The index answers allowed or unknown. Only the API server can deny, as it may have other
- * authorizers. The index keeps only roles that grant something about constraints, only those of
- * their rules, and only bindings to such roles, which are few in most clusters. So roles must be
- * listed first, and when a role begins to grant something later, bindings must be listed again:
- * @role_generation counts that. */
+ * authorizers. Of roles the index keeps only rules about constraints, and of bindings only those to
+ * roles with such rules, which are few in most clusters. So roles must be listed first, and when a
+ * role begins to grant something later, bindings must be listed again: @role_generation counts
+ * that. */
 #pragma once
 
 #include "guard/core/review.h"

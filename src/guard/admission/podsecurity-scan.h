@@ -21,9 +21,9 @@ struct guard_podsecurity_scan {
 };
 
 void guard_podsecurity_scan_done(struct guard_podsecurity_scan *scan);
-/* an array of pods; nullptr: none */
+/* Adds an array of pods; nullptr: none. */
 void guard_podsecurity_scan_add(struct guard_podsecurity_scan *scan, yyjson_val *pods);
-/* pods that were not checked */
+/* Counts pods that were not checked. */
 void guard_podsecurity_scan_skip(struct guard_podsecurity_scan *scan, size_t count);
 void guard_podsecurity_scan_report(const struct guard_podsecurity_scan *scan, const char *namespace, struct nd_arena *arena,
                                    struct guard_response *response);

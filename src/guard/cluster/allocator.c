@@ -55,7 +55,7 @@ struct guard_allocator {
         /* the lease */
         char *seen;        /* its changing parts: holder and time */
         uint64_t seen_us;  /* when it was seen to change last */
-        uint64_t until_us; /* end of our leadership; 0: another guard leads */
+        uint64_t until_us; /* end of our leadership; 0: we do not lead */
         bool asking;
         /* the record */
         enum { IDLE, READING, WRITING, ANNOTATING } step;

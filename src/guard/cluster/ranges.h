@@ -28,7 +28,7 @@ struct guard_ranges {
 bool guard_ranges_has(const struct guard_ranges *ranges, uint32_t block);
 void guard_ranges_take(struct guard_ranges *ranges, uint32_t block);
 void guard_ranges_release(struct guard_ranges *ranges, uint32_t block);
-/* takes the first free block; GUARD_RANGE_NONE when all are taken */
+/* Takes the first free block. Returns GUARD_RANGE_NONE when all are taken. */
 uint32_t guard_ranges_next(struct guard_ranges *ranges);
 
 /* Returns the block of an annotation "FIRST/COUNT"; GUARD_RANGE_NONE if it is not one of our

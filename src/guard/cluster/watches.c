@@ -20,7 +20,7 @@ enum {
         OBJECTS_PER_PAGE = 100,
 };
 
-/* so that one list serves many new grants */
+/* The delay lets one list serve many new grants. */
 static constexpr uint64_t relist_delay_us = 1 * ND_SECOND_US;
 static constexpr uint64_t relist_interval_us = 10 * ND_SECOND_US;
 
@@ -63,7 +63,7 @@ static struct guard_table *table_of(const struct guard_watch *watch) {
         abort();
 }
 
-/* ---- what a watch reports ---- */
+/* ---- events of a watch ---- */
 
 static void on_begin(void *userdata) {
         guard_table_begin(table_of(userdata));

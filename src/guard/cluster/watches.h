@@ -59,10 +59,10 @@ struct guard_watches {
                                                    const struct guard_watches_settings *settings);
 void guard_watches_done(struct guard_watches *watches);
 
-/* all lists were read, and namespaces and constraints are current */
+/* Whether all lists were read, and namespaces and constraints are current. */
 bool guard_watches_are_ready(const struct guard_watches *watches);
-/* namespaces and constraints are up to date */
+/* Whether namespaces and constraints are current. */
 bool guard_watches_are_current(const struct guard_watches *watches);
 bool guard_watches_have_fresh_rbac(const struct guard_watches *watches);
-/* no binding to a role that grants something is missing */
+/* Whether no binding to a role that grants something is missing. */
 bool guard_watches_have_whole_rbac(const struct guard_watches *watches);

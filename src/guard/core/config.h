@@ -9,7 +9,7 @@
 #include "guard/core/standards.h"
 
 #define GUARD_CONFIG_PATH "/etc/nodens/guard.yaml"
-/* kubeadm's name of the API servers' client certificate */
+/* kubeadm's name of the API servers' client certificate. */
 #define GUARD_CLIENT_NAME "kube-apiserver-kubelet-client"
 
 #define GUARD_NO_AUTHORITY "none" /* clientCA: clients need no certificate */
@@ -45,5 +45,5 @@ struct guard_config {
 void guard_config_init(struct guard_config *ret);
 void guard_config_done(struct guard_config *config);
 [[nodiscard]] struct nd_error *guard_config_parse(const char *text, size_t length, struct guard_config *config);
-/* path nullptr: the default one, if it exists */
+/* With path nullptr it reads the default file, if that exists. */
 [[nodiscard]] struct nd_error *guard_config_read(const char *path, struct guard_config *ret);

@@ -51,7 +51,7 @@ void guard_metrics_print(const struct guard_metrics *metrics, struct nd_text *te
         static_assert(nd_count_of(flows) == GUARD_FLOWS);
         static const char *const ends[] = {"refused", "allowed"};
 
-        head(text, "nodens_guard_reviews_total", "counter", "Reviews by flow and result.");
+        head(text, "nodens_guard_reviews_total", "counter", "Reviews by flow and verdict.");
         for (size_t flow = 0; flow < GUARD_FLOWS; flow++)
                 for (size_t end = 0; end < nd_count_of(ends); end++)
                         nd_text_addf(text, "nodens_guard_reviews_total{flow=\"%s\",verdict=\"%s\"} %" PRIu64 "\n", flows[flow],

@@ -27,7 +27,7 @@ void guard_standards_done(struct guard_standards *standards);
 
 /* Whether all three levels are privileged: nothing is enforced, audited or warned about. */
 bool guard_standards_are_privileged(const struct nd_podsecurity_policy *policy);
-/* false for "" and nullptr */
+/* Returns false for "" and nullptr. */
 bool guard_standards_exempt(const struct nd_strings *exempt, const char *name);
 bool guard_standards_exempt_class(const struct guard_standards *standards, const char *runtime_class);
 /* "restricted:v1.36" */

@@ -71,7 +71,7 @@ void guard_store_put_node(struct guard_store *store, yyjson_val *object);
 void guard_store_put_runtime_class(struct guard_store *store, yyjson_val *object);
 
 const struct nd_scc_set *guard_store_set(struct guard_store *store);
-/* nullptr: unknown */
+/* Returns nullptr for an unknown constraint. */
 const struct nd_scc *guard_store_constraint(const struct guard_store *store, const char *name);
 const struct guard_namespace *guard_store_namespace(const struct guard_store *store, const char *name);
 

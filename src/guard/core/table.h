@@ -9,7 +9,7 @@
 
 #include "base/map.h"
 
-/* Must be the first member of an entry. */
+/* The first member of every entry. */
 struct guard_entry {
         uint64_t seen;
 };

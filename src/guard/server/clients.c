@@ -28,7 +28,7 @@ enum {
         ADDRESS_TEXT = INET6_ADDRSTRLEN + 4,
 };
 
-/* after the last connection */
+/* How long an address stays authenticated after its last connection. */
 static constexpr uint64_t authenticated_for_us = 3600 * ND_SECOND_US;
 
 struct guard_clients {

@@ -41,7 +41,7 @@ enum {
 
 static constexpr uint64_t unauthenticated_age_us = 30 * ND_SECOND_US;
 static constexpr uint64_t sweep_interval_us = 5 * ND_SECOND_US;
-/* between log lines that clients can cause */
+/* The minimum between log lines that clients can cause. */
 static constexpr uint64_t log_interval_us = 10 * ND_SECOND_US;
 
 struct generation {

@@ -40,7 +40,7 @@ struct guard_server_settings {
 
 [[nodiscard]] struct nd_error *guard_server_new(sd_event *loop, const struct guard_server_settings *settings,
                                                 struct guard_server **ret);
-/* open requests get a response that can be retried */
+/* Open requests get a response that can be retried. */
 void guard_server_free(struct guard_server *server);
 uint16_t guard_server_port(const struct guard_server *server);
 
@@ -48,14 +48,14 @@ uint16_t guard_server_port(const struct guard_server *server);
  * key stay if the new ones do not match. */
 [[nodiscard]] struct nd_error *guard_server_renew(struct guard_server *server, const struct guard_server_files *files);
 
-/* requests without an accepted client certificate */
+/* Returns the number of requests without an accepted client certificate. */
 uint64_t guard_server_refused(const struct guard_server *server);
 
 const char *guard_exchange_method(const struct guard_exchange *exchange);
 const char *guard_exchange_path(const struct guard_exchange *exchange);
-/* a number for the client's address, never 0 */
+/* Returns a number for the client's address, never 0. */
 uint64_t guard_exchange_client(const struct guard_exchange *exchange);
-/* valid until the response */
+/* Valid until the response. */
 const char *guard_exchange_body(const struct guard_exchange *exchange, size_t *ret_length);
 
 /* Copies the text. */

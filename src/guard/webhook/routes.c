@@ -27,7 +27,7 @@ static void respond_metrics(const struct guard_routes *r, struct guard_exchange 
                             "Whether namespaces and constraints are known to be current.",
                             guard_watches_are_current(webhook->watches));
         guard_metrics_value(&text, "nodens_guard_rbac_fresh", "gauge",
-                            "Whether the RBAC index is complete and used for decisions.",
+                            "Whether the RBAC index is up to date and used for decisions.",
                             guard_watches_have_fresh_rbac(webhook->watches));
         guard_metrics_value(&text, "nodens_guard_leads", "gauge",
                             "Whether this guard is the leader that allocates ID ranges to namespaces.",
