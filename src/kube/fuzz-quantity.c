@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-quantity.c - a quantity in a pod: one that is accepted is parsed the same after printing,
- * and its negative is accepted too */
+/* fuzz-quantity.c - an accepted quantity is parsed the same after printing, and its negative is
+ * accepted too */
 #include <unit/fuzz.h>
 
 #include "base/text.h"

@@ -18,7 +18,7 @@ struct nd_advice {
 void nd_advice_done(struct nd_advice *advice);
 
 /* Tries two candidates, with a user namespace and without one, and returns the one with fewer
- * edits; with as many edits the one that keeps the user as which the pod runs. A pod that meets the
- * level gets no edits. */
+ * edits. If both have as many, it prefers the user namespace, which keeps the user of the pod. A
+ * pod that meets the level gets no edits. */
 void nd_advice_find(const struct nd_pod *pod, const struct nd_podsecurity_rule *rule, bool host_network_gate,
                     struct nd_arena *arena, struct nd_advice *ret);

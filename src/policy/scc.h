@@ -135,8 +135,8 @@ void nd_scc_fit(const struct nd_scc *bound, struct nd_pod *pod, uint32_t window,
 uint32_t nd_scc_points(const struct nd_scc *scc); /* fewer = stricter */
 
 /* The order in which constraints are tried: the higher priority first; then, for a user namespace,
- * the one that requires it; then fewer points; then the name. Returns a value below, at or above
- * 0. */
+ * a constraint that requires it; then fewer points; then the name. Returns a value below, at or
+ * above 0. */
 int nd_scc_compare(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace);
 void nd_scc_sort(const struct nd_scc **sccs, size_t count, bool user_namespace);
 

@@ -5,8 +5,8 @@
  *   The files are authoritative, memory is an index of them: @pods maps a UID to the contents of
  *   its file, @blocks contains the blocks without a claim. Blocks are numbered over the whole ID
  *   space (first ID / size), so that several extents need no arithmetic of their own; a block that
- *   may not be allocated (outside of the range, across two extents, the first one, the one that
- *   ends at 2^32) is simply never free.
+ *   may not be allocated (outside of the range, across two extents, the first, or ending at
+ *   2^32) is simply never free.
  *   To allocate: take a block in memory, write the file, return. To release: remove the file, free
  *   the block. A crash between the two steps leaves a file without a pod, which the sweep removes,
  *   or a block that is free after the restart; it never leaves a block with two owners.

@@ -76,7 +76,7 @@ void nd_userns_manager_reserve(struct nd_userns_manager *manager, const char *po
 /* The state of a pod, for commands and tests. */
 struct nd_userns_pod {
         const char *uid;
-        /* one, unless quarantined: then those that its file names, possibly none */
+        /* one, unless quarantined: then the extents in its file, possibly none */
         const struct nd_userns_extent *extents;
         size_t extent_count;
         const char *problem; /* nullptr unless quarantined */

@@ -82,7 +82,7 @@ bool guard_access_cache_get(const struct guard_access_cache *cache, const char *
         return false;
 }
 
-/* Returns the slot of the same key, or else an expired one, or else the one that expires first. */
+/* Returns the slot of the same key, or else an expired one, or else the first to expire. */
 static struct entry *slot_for(struct guard_access_cache *cache, const unsigned char digest[static DIGEST], uint64_t now_us) {
         struct entry *set = cache->sets[set_of(digest)], *slot = &set[0];
 

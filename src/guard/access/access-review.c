@@ -86,7 +86,7 @@ uint64_t guard_access_reviews_sent(const struct guard_access_reviews *reviews) {
         return reviews->count;
 }
 
-/* The key contains all that an authorizer may evaluate. None of the names contains a newline. */
+/* The key contains everything an authorizer may evaluate. None of the names contains a newline. */
 static char *cache_key(const struct guard_subject *subject, const char *namespace, const char *constraint) {
         nd_autotext struct nd_text key = ND_TEXT(REVIEW_BYTES);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An AdmissionReview, with the default constraints: every one that can be decoded is decided in
- * both phases, and the response is JSON. A denial has no patch, and neither has the validating
- * phase. */
+/* An AdmissionReview, with the default constraints: a valid review is decided in both phases, and
+ * the response is JSON. A denial has no patch, and neither has the validating phase. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -53,7 +53,7 @@ static char *server_name(const struct guard_install_settings *settings) {
         return nd_strndup(host, strcspn(host, "/"));
 }
 
-/* Writes a template; constraint is the one that grant.yaml grants, or nullptr. */
+/* Writes a template; constraint is the subject of grant.yaml, or nullptr. */
 static void write_template(const char *template, const struct guard_install_settings *settings,
                            const struct nd_scc_default *constraint, struct nd_text *text) {
         nd_autofree char *bundle = settings->ca ? nd_base64(settings->ca, strlen(settings->ca)) : nullptr;

@@ -4,8 +4,8 @@
  * Theory of operation
  *   Reviews of pods and of workload controllers are answered from the store, after a namespace that
  *   is missing there was fetched. When the labels of a namespace become stricter, its pods are
- *   scanned page by page for at most @scan_timeout_us, as the plugin does. The warning
- *   reports how many were checked. */
+ *   scanned page by page for at most @scan_timeout_us, as the plugin does. The warning reports
+ *   how many were checked. */
 #include "guard/webhook/podsecurity-webhook.h"
 
 #include "base/clock.h"
