@@ -20,7 +20,7 @@
 #include "userns/store.h"
 
 enum {
-        ALL = 65534, /* 2^32 / 65536, without the host's own block and the block that ends at 2^32 */
+        ALL = 65534, /* 2^32 / 65536, without the host's block and the block that ends at 2^32 */
         NODE = 1000, /* pods of the largest node that we test */
 };
 
