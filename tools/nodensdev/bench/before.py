@@ -98,7 +98,7 @@ def measured(inside: chroot.Prepared, *argv: str) -> dict[str, Any]:
 
 
 def guard(tree: Tree) -> Samples:
-    with chroot.prepared(chroot.Room()) as inside, priority.raised("the machine's own"):
+    with chroot.prepared(chroot.Chroot()) as inside, priority.raised("the machine's own"):
         return guard_samples(measured(inside, "python3", "-B", str(tree.script("guard")), "--builds", str(tree.inside / "build/release"), "--seconds", str(SECONDS)))
 
 
@@ -110,7 +110,7 @@ def guard_samples(data: dict[str, Any]) -> Samples:
 
 def rootless(tree: Tree) -> Samples:
     variant = (tree.inside / "build/release").relative_to(INSIDE / "build")
-    with chroot.prepared(chroot.Room()) as inside:
+    with chroot.prepared(chroot.Chroot()) as inside:
         return rootless_samples(measured(inside, "env", f"NODENS_VARIANT={variant}", "python3", "-B", str(Tree(TOP).script("rootless")), "--ways", f"direct/{WAY}",
                                          "--rounds", "1", "--starts", "5", "--connections", "2000", "--json"))
 
