@@ -2,13 +2,17 @@
 /* api-client.c - see api-client.h
  *
  * Theory of operation
- *   libcurl's multi interface tells which descriptors and which timer it waits for; they become sources of the event loop. libcurl may not
- *   be changed from within its own callbacks, and those call ours: so sending only queues a call, cancelling one that libcurl has only marks
- *   it, and a deferred source (on_settle) takes cancelled ones away and hands new ones over. A call is freed in one place, end_call().
- *   libcurl has @AT_ONCE calls at most; the others wait, and that counts for their time. The next is a call of the share that has the fewest
- *   under way, of these the oldest; one share never has more than @SHARE_AT_ONCE. A server with HTTP/2 has all of them on one connection, but
- *   one without would get a connection for each.
- *   Certificates and keys go to the TLS library as files of memory, by their name under /proc/self/fd: GnuTLS in libcurl takes only paths.
+ *   libcurl's multi interface reports which descriptors and which timer it waits for; they become
+ *   sources of the event loop. libcurl must not be changed from within its own callbacks, and those
+ *   call ours: so sending only queues a call, cancelling one that libcurl has only marks it, and a
+ *   deferred source (on_settle) removes cancelled calls and submits new ones. A call is freed in
+ *   one place, end_call().
+ *   libcurl has at most @AT_ONCE calls; the others wait in a queue, and the wait counts towards
+ *   their timeout. The next call is from the share with the fewest calls in progress, the oldest of
+ *   these first; one share never has more than @SHARE_AT_ONCE. An HTTP/2 server gets all of them on
+ *   one connection, but an HTTP/1 server would get a connection for each.
+ *   Certificates and keys are passed to the TLS library as memfds, by their name under
+ *   /proc/self/fd: libcurl with GnuTLS takes only paths.
  * Owns       the calls, until done() was called or they were cancelled. */
 #include "net/api-client.h"
 
@@ -35,22 +39,22 @@ static constexpr uint64_t token_age_us = 30 * ND_SECOND_US;
 
 enum state {
         CALL_WAITING,
-        CALL_OPEN, /* libcurl has it */
+        CALL_OPEN, /* submitted to libcurl */
         CALL_CANCELLED,
 };
 
 struct nd_api_call {
         struct nd_api *api;
         struct nd_api_call *next, *previous;
-        struct queue *queue; /* that it is in; nullptr: none */
+        struct queue *queue; /* the queue that holds it, or nullptr */
         enum state state;
         CURL *easy;
         struct curl_slist *headers;
         char *url, *body;
-        struct nd_api_request request; /* path and body are not its own any more */
+        struct nd_api_request request; /* without path and body, which belong to the caller */
         uint64_t sent_us;
         struct nd_text answer;
-        struct nd_error *failure; /* of our side */
+        struct nd_error *failure; /* an error of our own, not of libcurl or the server */
         char words[CURL_ERROR_SIZE];
 };
 
@@ -63,15 +67,16 @@ struct nd_api {
         sd_event *loop;
         CURLM *multi;
         sd_event_source *timer, *settle;
-        struct queue waiting, open;    /* open: those that libcurl has */
-        char *server;                  /* as it is named in errors and, unless its certificate is for another name, in URLs */
-        char *origin;                  /* of URLs */
-        struct curl_slist *connect_to; /* where that is not the server */
+        struct queue waiting, open; /* open: submitted to libcurl */
+        /* As named in errors and, unless its certificate is for another name, in URLs. */
+        char *server;
+        char *origin;                  /* prefix of URLs */
+        struct curl_slist *connect_to; /* set if URLs name another host than the server */
         char *token, *token_file;
         uint64_t token_read_us;
         int ca_fd, certificate_fd, key_fd;
         bool insecure;
-        bool renew; /* the connections are to be given up */
+        bool renew; /* close all connections */
 };
 
 static void settle(struct nd_api *api) {
@@ -103,12 +108,13 @@ static size_t count_of_share(const struct queue *queue, uint64_t share) {
         size_t count = 0;
 
         for (const struct nd_api_call *call = queue->first; call; call = call->next)
-                /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): a call that has ended is in no queue */
+                /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): an ended call is not queued */
                 count += call->request.share == share;
         return count;
 }
 
-/* The call whose turn it is; nullptr: all that wait are of shares that have enough. Our own come first. */
+/* The next call to submit; nullptr: every waiting call belongs to a share that is at its limit. Our
+ * own calls (share 0) come first. */
 static struct nd_api_call *next_call(const struct queue *waiting, const struct queue *open) {
         struct nd_api_call *best = nullptr;
         size_t least = SHARE_AT_ONCE, count = 0;
@@ -118,7 +124,7 @@ static struct nd_api_call *next_call(const struct queue *waiting, const struct q
                 /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): likewise */
                 if (call->request.share == 0)
                         return call;
-                if (call->request.share != counted) { /* most of a long queue are of one */
+                if (call->request.share != counted) { /* most of a long queue belong to one share */
                         counted = call->request.share;
                         count = count_of_share(open, counted);
                 }
@@ -130,7 +136,8 @@ static struct nd_api_call *next_call(const struct queue *waiting, const struct q
         return best;
 }
 
-/* As dequeue() would do it, in words that those who analyse the code can follow: the first has nobody before it. */
+/* Same as dequeue(), in a form that the static analyzer can follow: the first call has no
+ * predecessor. */
 static struct nd_api_call *take_first(struct queue *queue) {
         struct nd_api_call *call = queue->first;
 
@@ -149,8 +156,9 @@ static void end_call(struct nd_api_call *call) {
 
         dequeue(call);
         if (call->easy) {
-                (void) curl_multi_remove_handle(api->multi, call->easy); /* does no harm to one that could not be added */
-                settle(api);                                             /* the next one may go */
+                /* Harmless if the handle could not be added. */
+                (void) curl_multi_remove_handle(api->multi, call->easy);
+                settle(api); /* the next one may be submitted */
         }
         curl_easy_cleanup(call->easy);
         curl_slist_free_all(call->headers);
@@ -193,7 +201,7 @@ sd_event *nd_api_loop(struct nd_api *api) {
         return api->loop;
 }
 
-/* ---- the end of calls ---- */
+/* ---- completion ---- */
 
 static void tell(struct nd_api_call *call, CURLcode result) {
         nd_autoerror struct nd_error *error = nullptr;
@@ -208,7 +216,7 @@ static void tell(struct nd_api_call *call, CURLcode result) {
         if (call->failure)
                 error = nd_take_ptr(call->failure);
         else if (call->answer.overflow)
-                error = nd_error_new(ND_EXHAUSTED, 0, "an answer of more than %zu bytes", call->answer.ceiling);
+                error = nd_error_new(ND_EXHAUSTED, 0, "response exceeds %zu bytes", call->answer.ceiling);
         else if (result == CURLE_OPERATION_TIMEDOUT)
                 error = nd_error_new(ND_DEADLINE, ETIMEDOUT, "%s", call->api->server);
         else if (result != CURLE_OK)
@@ -220,17 +228,17 @@ static void tell(struct nd_api_call *call, CURLcode result) {
         call->request.done(&answer, call->request.userdata);
 }
 
-/* The end of one that libcurl is not busy with: who still wants to know is told. */
+/* Ends a call that libcurl is not working on, and reports the result unless it was cancelled. */
 static void conclude(struct nd_api_call *call, CURLcode result) {
         bool wanted = call->state != CALL_CANCELLED;
 
-        call->state = CALL_CANCELLED; /* done() may cancel it, which then does nothing */
+        call->state = CALL_CANCELLED; /* done() may cancel it, which then has no effect */
         if (wanted)
                 tell(call, result);
         end_call(call);
 }
 
-/* Those that are there now: what somebody sends when he is told comes later. */
+/* Ends only the calls present now: done() may send new ones. */
 static void conclude_all(struct queue *queue, CURLcode result) {
         for (size_t left = queue->count; left > 0 && queue->first; left--)
                 conclude(take_first(queue), result);
@@ -309,14 +317,14 @@ static void set_callbacks(struct nd_api *api) {
         (void) curl_multi_setopt(api->multi, CURLMOPT_TIMERDATA, api);
 }
 
-/* Connections belong to libcurl's multi handle, and go with it. */
+/* Connections belong to libcurl's multi handle and are closed with it. */
 static void renew(struct nd_api *api) {
         api->renew = false;
         conclude_all(&api->open, CURLE_OPERATION_TIMEDOUT);
         (void) curl_multi_cleanup(api->multi);
         api->multi = curl_multi_init();
         if (!api->multi)
-                abort(); /* no memory, as everywhere */
+                abort(); /* out of memory */
         set_callbacks(api);
 }
 
@@ -351,7 +359,7 @@ static void refresh_token(struct nd_api *api) {
                 return;
         error = nd_file_read_kernel(api->token_file, ND_KUBECONFIG_TOKEN, &token);
         if (error)
-                return; /* the old one may still do; if not, the API server says so */
+                return; /* the old one may still be valid; if not, the API server rejects it */
         if (api->token)
                 explicit_bzero(api->token, strlen(api->token));
         free(api->token);
@@ -363,7 +371,7 @@ static void append(struct curl_slist **list, const char *line) {
         struct curl_slist *longer = curl_slist_append(*list, line);
 
         if (!longer)
-                abort(); /* no memory, as everywhere */
+                abort(); /* out of memory */
         *list = longer;
 }
 
@@ -374,7 +382,7 @@ static void add_header(struct nd_api_call *call, const char *name, const char *v
         explicit_bzero(line, strlen(line));
 }
 
-/* Of libcurl's options only those with a constant number are checked by the compiler, hence no loop. */
+/* The compiler checks only those libcurl options whose number is a constant, hence no loop. */
 static const char *path_of(int fd, char path[static 32]) {
         (void) snprintf(path, 32, "/proc/self/fd/%d", fd);
         return path;
@@ -383,7 +391,8 @@ static const char *path_of(int fd, char path[static 32]) {
 static void set_certificates(struct nd_api *api, CURL *easy) {
         char path[32];
 
-        (void) curl_easy_setopt(easy, CURLOPT_CAPATH, (char *) nullptr); /* reading a directory of certificates costs 8 MB */
+        /* Reading a directory of certificates costs 8 MB. */
+        (void) curl_easy_setopt(easy, CURLOPT_CAPATH, (char *) nullptr);
         if (api->ca_fd >= 0)
                 (void) curl_easy_setopt(easy, CURLOPT_CAINFO, path_of(api->ca_fd, path));
         if (api->certificate_fd >= 0)
@@ -454,13 +463,13 @@ static void hand_over(struct nd_api_call *call, uint64_t left_us) {
         enqueue(&api->open, call);
         call->state = CALL_OPEN;
         open_call(call);
-        if (left_us > 0) /* libcurl counts from now; the least that it can be told is a millisecond */
+        if (left_us > 0) /* libcurl counts from now; its minimum is one millisecond */
                 (void) curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, left_us > ND_MS_US ? (long) (left_us / ND_MS_US) : 1L);
         if (curl_multi_add_handle(api->multi, call->easy) != CURLM_OK)
                 conclude(call, CURLE_FAILED_INIT);
 }
 
-/* A call, unless its time was over before its turn came. */
+/* Submits a call, unless it timed out in the queue. */
 static void serve(struct nd_api_call *call) {
         uint64_t waited_us = nd_clock_us() - call->sent_us, timeout_us = call->request.timeout_us;
 
@@ -470,7 +479,7 @@ static void serve(struct nd_api_call *call) {
                 hand_over(call, timeout_us > 0 ? timeout_us - waited_us : 0);
 }
 
-/* Takes cancelled calls away from libcurl and hands it new ones. */
+/* Removes cancelled calls from libcurl and submits new ones. */
 static int on_settle([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct nd_api *api = userdata;
         struct nd_api_call *next;
@@ -489,7 +498,7 @@ static int on_settle([[maybe_unused]] sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Before it is libcurl's turn a call costs no more than its words. */
+/* A queued call holds only its strings; the libcurl handle is made when it is submitted. */
 struct nd_api_call *nd_api_send(struct nd_api *api, const struct nd_api_request *request) {
         struct nd_api_call *call = nd_new(struct nd_api_call);
 
@@ -535,7 +544,7 @@ void nd_api_escape(struct nd_text *text, const char *part) {
 
 /* ---- the client ---- */
 
-/* A file in memory with this text; none for no text. */
+/* A memfd with this text; none if there is no text. */
 static struct nd_error *memory_file(const char *text, int *ret) {
         nd_autoclose int fd = -EBADF;
         size_t length = text ? strlen(text) : 0;
@@ -544,7 +553,7 @@ static struct nd_error *memory_file(const char *text, int *ret) {
                 return nullptr;
         fd = memfd_create("certificate", MFD_CLOEXEC);
         if (fd < 0 || write(fd, text, length) != (ssize_t) length)
-                return nd_error_new(ND_INTERNAL, errno, "keep a certificate in memory");
+                return nd_error_new(ND_INTERNAL, errno, "create memfd for a certificate");
         *ret = nd_take_fd(fd);
         return nullptr;
 }
@@ -571,7 +580,8 @@ static struct nd_error *prepare(struct nd_api *api, const struct nd_kubeconfig *
         return nullptr;
 }
 
-/* A certificate for another name than the address: the name goes into URLs, and libcurl is told where to connect. */
+/* The certificate is for another name than the address: the name goes into URLs, and
+ * CURLOPT_CONNECT_TO holds the address. */
 static void set_server(struct nd_api *api, const struct nd_kubeconfig *config) {
         const char *host = strstr(config->server, "://") + 3, *path = strchr(host, '/');
         nd_autofree char *authority = path ? nd_strndup(host, (size_t) (path - host)) : nd_strdup(host);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api-client.h - requests to an API server, in the event loop
  *
- * One connection carries all of them (HTTP/2). A request ends with one call of done(), unless it is cancelled; nothing is called before
- * nd_api_send() has returned, and from within the callbacks everything here may be called but nd_api_free(). */
+ * One connection carries all of them (HTTP/2). A request ends with one call of done(), unless it is
+ * cancelled. No callback runs before nd_api_send() has returned; callbacks may call every function
+ * here but nd_api_free(). */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -13,14 +14,15 @@ struct nd_api;
 struct nd_api_call;
 
 [[nodiscard]] struct nd_error *nd_api_new(sd_event *loop, const struct nd_kubeconfig *config, struct nd_api **ret);
-void nd_api_free(struct nd_api *api); /* open requests end without a word */
+void nd_api_free(struct nd_api *api); /* pending requests are dropped without done() */
 
 struct nd_api_answer {
-        const struct nd_error *error; /* no answer came, or it is not 2xx: then errno is the HTTP status */
-        long status;                  /* 0: none came */
-        const char *body;             /* terminated; "" where pieces were taken */
+        /* No response, or its status is not 2xx: then errno is the HTTP status. */
+        const struct nd_error *error;
+        long status;      /* 0: no response */
+        const char *body; /* NUL-terminated; "" if piece() took it */
         size_t length;
-        uint64_t retry_after_s; /* 0: not said */
+        uint64_t retry_after_s; /* 0: not given */
 };
 
 struct nd_api_request {
@@ -28,10 +30,12 @@ struct nd_api_request {
         const char *path;   /* with its query */
         const char *body;
         const char *content_type; /* a constant; nullptr: application/json */
-        uint64_t timeout_us;      /* for all of it; 0: as long as it takes */
-        size_t ceiling;           /* most bytes of an answer's body; 0: 1 MiB */
-        uint64_t share;           /* on whose behalf; calls of one share do not keep others waiting. 0: our own */
-        /* Where given it takes the body of a good answer as it comes. An error of its own ends the request. */
+        uint64_t timeout_us;      /* for the whole request; 0: none */
+        size_t ceiling;           /* maximum size of the response body; 0: 1 MiB */
+        /* Client on whose behalf; calls of one share do not delay the others. 0: our own. */
+        uint64_t share;
+        /* If set, receives the body of a 2xx response in pieces. An error that it returns ends the
+         * request. */
         struct nd_error *(*piece)(const char *bytes, size_t length, void *userdata);
         void (*done)(const struct nd_api_answer *answer, void *userdata);
         void *userdata;
@@ -41,14 +45,15 @@ struct nd_api_request {
 struct nd_api_call *nd_api_send(struct nd_api *api, const struct nd_api_request *request);
 void nd_api_cancel(struct nd_api_call *call); /* nullptr is fine; done() is not called */
 
-/* Ends all requests with an error, so that whoever waits for them can clean up. For the end: what is sent then is not answered. */
+/* Ends all requests with an error, so that their owners can clean up. For shutdown: requests sent
+ * afterwards are not answered. */
 void nd_api_stop(struct nd_api *api);
 
-/* Gives up all connections: one on which nothing comes any more would be used for whatever is asked next, and all requests share it. Those
- * that are open end with an error. */
+/* Closes all connections: a dead one would be reused for the next request, and all requests share
+ * it. Pending requests end with an error. */
 void nd_api_renew(struct nd_api *api);
 
-/* Appends a part of a path or query, escaped. */
+/* Appends one escaped component of a path or query. */
 struct nd_text;
 void nd_api_escape(struct nd_text *text, const char *part);
 

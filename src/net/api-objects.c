@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-        WORDS = 1024, /* of an error message of somebody else's */
+        WORDS = 1024, /* maximum length of a message from the server */
 };
 
 static const char *text_of(yyjson_val *value) {
@@ -22,12 +22,12 @@ struct nd_error *nd_api_page_parse(const char *bytes, size_t length, struct nd_a
         nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root, *metadata, *items;
 
-        nd_try(nd_error_wrap(nd_json_parse(bytes, length, ND_API_PAGE_BYTES, &doc), "the list"));
+        nd_try(nd_error_wrap(nd_json_parse(bytes, length, ND_API_PAGE_BYTES, &doc), "parse list"));
         root = yyjson_doc_get_root(doc);
         metadata = yyjson_obj_get(root, "metadata");
         items = yyjson_obj_get(root, "items");
         if (!yyjson_is_obj(metadata) || (items && !yyjson_is_null(items) && !yyjson_is_arr(items)))
-                return nd_error_new(ND_INVALID, 0, "the answer is no list");
+                return nd_error_new(ND_INVALID, 0, "response is not a list");
         *ret = (struct nd_api_page) {.doc = nd_take_ptr(doc),
                                      .items = yyjson_is_arr(items) ? items : nullptr,
                                      .version = text_of(yyjson_obj_get(metadata, "resourceVersion")),
@@ -64,7 +64,7 @@ static struct nd_error *status_error(yyjson_val *status, long code) {
                                  : code == 410 ? ND_OUT_OF_RANGE
                                  : code == 422 ? ND_INVALID
                                                : ND_UNAVAILABLE,
-                                 (int) code, *message ? message : "the API server gives no reason");
+                                 (int) code, *message ? message : "no reason given");
 }
 
 static struct nd_error *take_line(struct nd_api_lines *lines, const char *bytes, size_t length) {
@@ -79,18 +79,18 @@ static struct nd_error *take_line(struct nd_api_lines *lines, const char *bytes,
 
         if (length == 0)
                 return nullptr;
-        nd_try(nd_error_wrap(nd_json_parse(bytes, length, ND_API_OBJECT_BYTES, &doc), "an event"));
+        nd_try(nd_error_wrap(nd_json_parse(bytes, length, ND_API_OBJECT_BYTES, &doc), "parse watch event"));
         root = yyjson_doc_get_root(doc);
         object = yyjson_obj_get(root, "object");
         type = text_of(yyjson_obj_get(root, "type"));
         if (!yyjson_is_obj(object))
-                return nd_error_new(ND_INVALID, 0, "an event without an object");
+                return nd_error_new(ND_INVALID, 0, "watch event has no object");
         if (nd_streq(type, "ERROR"))
                 return status_error(object, 500);
         for (size_t i = 0; i < nd_count_of(events); i++)
                 if (nd_streq(type, events[i].type))
                         return lines->take(events[i].event, object, lines->userdata);
-        return nullptr; /* of a later API server */
+        return nullptr; /* a type of a later API server */
 }
 
 struct nd_error *nd_api_lines_feed(struct nd_api_lines *lines, const char *bytes, size_t length) {
@@ -115,7 +115,7 @@ struct nd_error *nd_api_lines_feed(struct nd_api_lines *lines, const char *bytes
         if (!lines->rest.overflow)
                 nd_text_append(&lines->rest, bytes, length);
         if (lines->rest.overflow)
-                return nd_error_new(ND_EXHAUSTED, 0, "an event has more than %d bytes", ND_API_OBJECT_BYTES);
+                return nd_error_new(ND_EXHAUSTED, 0, "watch event exceeds %d bytes", ND_API_OBJECT_BYTES);
         return nullptr;
 }
 
@@ -123,7 +123,8 @@ struct nd_error *nd_api_refusal(long status, const char *body, size_t length) {
         nd_autotext struct nd_text words = ND_TEXT(WORDS);
         nd_autojson yyjson_doc *doc = nullptr;
 
-        nd_ignore(nd_json_parse(body, length, ND_API_OBJECT_BYTES, &doc)); /* not every refusal is JSON */
+        /* Not every error response is JSON. */
+        nd_ignore(nd_json_parse(body, length, ND_API_OBJECT_BYTES, &doc));
         if (doc && yyjson_is_obj(yyjson_doc_get_root(doc)))
                 return nd_error_wrap(status_error(yyjson_doc_get_root(doc), status), "HTTP %ld", status);
         nd_text_add_utf8(&words, body, length < WORDS / 4 ? length : WORDS / 4);

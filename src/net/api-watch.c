@@ -2,15 +2,18 @@
 /* api-watch.c - see api-watch.h
  *
  * Theory of operation
- *   @LISTING asks for page after page; the last page's version starts @WATCHING. Every event and bookmark moves that version on, so that a
- *   watch which ends, as all do after some minutes, is taken up where it was. Only an API server that no longer knows the version (410)
- *   makes us list again. Whatever fails leads to @PAUSED, for a time that doubles up to @pause_most_us and is spread at random, so that
- *   replicas of us do not come back at once; an answer that brings something sets it back.
- *   API servers send a bookmark about every minute. A watch on which nothing came for @silence_us hangs on a dead connection: it is ended,
- *   and until the next one stands what we know does not count as fresh.
- *   A minute is long where a namespace's label says whether a pod is refused. With @stale_us a quarter of that time without a word makes us
- *   ask: a list of one object, which the API server answers from its store. Requests share a connection, so that no answer to it means that
- *   the watch is dead as well, and everything is connected anew. */
+ *   @LISTING requests page after page; the version on the last page starts @WATCHING. Every event
+ *   and bookmark updates that version, so a watch that ends, as all do after some minutes, resumes
+ *   where it was. Only an API server that no longer has the version (410) causes a new list. Any
+ *   failure leads to @PAUSED, for a time that doubles up to @pause_most_us and has random jitter,
+ *   so that replicas do not reconnect at the same time; a successful response resets it.
+ *   API servers send a bookmark about every minute. A watch that received nothing for @silence_us
+ *   hangs on a dead connection: it is ended, and until the next one is established the cache does
+ *   not count as fresh.
+ *   A minute is long if a namespace's label decides whether a pod is refused. With @stale_us set, a
+ *   quarter of that time without input triggers a check: a list of one object, which the API server
+ *   answers from its store. Requests share a connection, so no response to the check means that the
+ *   watch is dead as well, and everything reconnects. */
 #include "net/api-watch.h"
 
 #include <string.h>
@@ -21,7 +24,7 @@
 
 enum {
         PAGE = 500,
-        WATCH_SECONDS = 300, /* and up to as many again, at random */
+        WATCH_SECONDS = 300, /* plus up to as many again, at random */
 };
 
 static constexpr uint64_t pause_least_us = 250 * ND_MS_US;
@@ -36,13 +39,13 @@ struct nd_api_watch {
         struct nd_api_call *call;
         sd_event_source *timer;
         struct nd_api_lines lines;
-        char *version;      /* where a watch starts */
-        char *continuation; /* of the list; nullptr: at its beginning */
+        char *version;      /* resourceVersion to watch from */
+        char *continuation; /* token of the next page; nullptr: the first page */
         uint64_t pause_us, heard_us;
-        uint64_t current_us; /* when what we know was last known to be all */
+        uint64_t current_us; /* when the cache was last known to be complete */
         struct nd_api_call *check;
-        sd_event_source *checker;   /* nullptr: nothing is asked beside the watch */
-        bool synced, relist, again; /* again: the list that is being read is not enough */
+        sd_event_source *checker;   /* nullptr: no checks beside the watch */
+        bool synced, relist, again; /* again: list once more after the current one */
 };
 
 static void start(struct nd_api_watch *w);
@@ -107,7 +110,7 @@ static void on_page(const struct nd_api_answer *answer, void *userdata) {
         if (!answer->error)
                 broken = nd_api_page_parse(answer->body, answer->length, &page);
         if (answer->error || broken) {
-                free(nd_take_ptr(w->continuation)); /* half a list is none */
+                free(nd_take_ptr(w->continuation)); /* an incomplete list is useless */
                 trouble(w, answer->error ? answer->error : broken);
                 pause_then_start(w, answer->retry_after_s * ND_SECOND_US);
                 return;
@@ -164,7 +167,7 @@ static void on_watch_end(const struct nd_api_answer *answer, void *userdata) {
         w->call = nullptr;
         nd_api_lines_done(&w->lines);
         if (answer->error && nd_error_errno(answer->error) == 410)
-                w->relist = true; /* what happened since is forgotten there */
+                w->relist = true; /* the API server no longer has the events since then */
         else if (answer->error)
                 trouble(w, answer->error);
         pause_then_start(w, answer->retry_after_s * ND_SECOND_US);
@@ -191,10 +194,10 @@ static void start(struct nd_api_watch *w) {
                 watch(w);
 }
 
-/* The watch and all that shares its connection begin anew. */
+/* Reconnects the watch and all requests that share its connection. */
 static void restart(struct nd_api_watch *w, const struct nd_error *why) {
         nd_api_cancel(nd_take_ptr(w->call));
-        nd_api_renew(w->api); /* it is dead for everybody */
+        nd_api_renew(w->api); /* the connection is dead for all requests */
         nd_api_lines_done(&w->lines);
         trouble(w, why);
         start(w);
@@ -207,13 +210,13 @@ static void on_check(const struct nd_api_answer *answer, void *userdata) {
 
         w->check = nullptr;
         if (w->step != WATCHING)
-                return; /* the next list or watch says more */
+                return; /* the next list or watch is proof enough */
         if (!answer->error)
                 w->current_us = nd_clock_us();
         else if (answer->status == 0)
                 restart(w, answer->error);
         else
-                trouble(w, answer->error); /* it is there, but says nothing */
+                trouble(w, answer->error); /* reachable, but the answer is an error */
 }
 
 static int on_checker(sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
@@ -234,12 +237,12 @@ static int on_checker(sd_event_source *source, [[maybe_unused]] uint64_t now, vo
         return 0;
 }
 
-/* A pause is over, or a watch was silent for too long. */
+/* A pause is over, or a watch received nothing for too long. */
 static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         struct nd_api_watch *w = userdata;
 
         if (w->step == WATCHING) {
-                nd_autoerror struct nd_error *silence = nd_error_new(ND_DEADLINE, 0, "nothing was heard for %llu s",
+                nd_autoerror struct nd_error *silence = nd_error_new(ND_DEADLINE, 0, "no data from the API server for %llu s",
                                                                      (unsigned long long) (silence_us / ND_SECOND_US));
 
                 restart(w, silence);
@@ -256,7 +259,7 @@ struct nd_api_watch *nd_api_watch_new(struct nd_api *api, const struct nd_api_wa
         w->settings = *settings;
         w->pause_us = pause_least_us;
         if (sd_event_add_time_relative(nd_api_loop(api), &w->timer, CLOCK_MONOTONIC, 0, ND_MS_US, on_timer, w) < 0)
-                abort(); /* no memory, as everywhere */
+                abort(); /* out of memory */
         if (settings->stale_us > 0 && sd_event_add_time_relative(nd_api_loop(api), &w->checker, CLOCK_MONOTONIC,
                                                                  settings->stale_us / 4, ND_MS_US, on_checker, w) < 0)
                 abort();
@@ -281,7 +284,7 @@ void nd_api_watch_relist(struct nd_api_watch *w) {
         w->again = w->step == LISTING;
         w->relist = true;
         if (w->step != WATCHING)
-                return; /* the list that is being read is followed by another, and a pause by one */
+                return; /* the current list is followed by another, and so is a pause */
         nd_api_cancel(nd_take_ptr(w->call));
         nd_api_lines_done(&w->lines);
         w->step = PAUSED;

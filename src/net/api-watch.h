@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* api-watch.h - all objects of a kind, and what happens to them */
+/* api-watch.h - lists and watches all objects of one kind */
 #pragma once
 
 #include "base/json.h"
@@ -8,30 +8,35 @@
 struct nd_api_watch;
 
 struct nd_api_watch_settings {
-        const char *path;  /* "/api/v1/namespaces"; the text must outlive the watch */
-        unsigned page;     /* objects per answer of a list; large objects want few; 0: 500 */
-        uint64_t stale_us; /* after which nd_api_watch_is_current() ends where nothing is heard; 0: it is not asked for */
-        /* A list begins: what is not put until listed() is not there any more. */
+        const char *path; /* "/api/v1/namespaces"; the text must outlive the watch */
+        unsigned page;    /* objects per page; use few for large objects; 0: 500 */
+        /* nd_api_watch_is_current() turns false after this time without input; 0: not used. */
+        uint64_t stale_us;
+        /* A list begins: an object without a put() until listed() no longer exists. */
         void (*begin)(void *userdata);
-        void (*put)(yyjson_val *object, void *userdata); /* new or changed, or merely listed again */
+        /* New, changed, or listed again unchanged. */
+        void (*put)(yyjson_val *object, void *userdata);
         void (*removed)(yyjson_val *object, void *userdata);
         void (*listed)(void *userdata);
-        void (*trouble)(const struct nd_error *error, void *userdata); /* for the log: it goes on by itself */
+        /* For the log: the watch retries by itself. */
+        void (*trouble)(const struct nd_error *error, void *userdata);
         void *userdata;
 };
 
 struct nd_api_watch *nd_api_watch_new(struct nd_api *api, const struct nd_api_watch_settings *settings);
 void nd_api_watch_free(struct nd_api_watch *watch);
 
-/* Lists everything again, from the next turn of the loop on. */
+/* Lists everything again, starting in the next loop iteration. */
 void nd_api_watch_relist(struct nd_api_watch *watch);
 
-bool nd_api_watch_is_synced(const struct nd_api_watch *watch);  /* was listed once */
-bool nd_api_watch_is_listing(const struct nd_api_watch *watch); /* is being listed, or will be next */
+bool nd_api_watch_is_synced(const struct nd_api_watch *watch); /* a list was completed once */
+/* A list is running or comes next. */
+bool nd_api_watch_is_listing(const struct nd_api_watch *watch);
 
-/* Whether the API server was heard in the last stale_us, on the watch or by a small list that was answered beside it: a quiet cluster stays
- * current, one that cannot be reached does not. */
+/* Whether the API server sent something in the last stale_us, on the watch or in response to a
+ * small list: a quiet cluster stays current, an unreachable one does not. */
 bool nd_api_watch_is_current(const struct nd_api_watch *watch);
 
-/* What was told is not older than a minute and a half: the watch stands, and the API server was heard on it. */
+/* Whether the cache is at most 90 seconds old: the watch is established, and the API server sent
+ * something on it. */
 bool nd_api_watch_is_fresh(const struct nd_api_watch *watch);

@@ -2,8 +2,10 @@
 /* channel.c - see channel.h
  *
  * Theory of operation
- *   A message comes in pieces. The first byte of it says the channel (@NUMBER); what follows is data (@DATA), or, where the protocol can end a channel and the
- *   first byte was 255, the number of the one that ends (@ENDING). Base64 is decoded piece by piece, over the piece itself: what comes out is shorter. */
+ *   A message comes in pieces. Its first byte is the channel (@NUMBER). Then follow data (@DATA)
+ *   or, if the protocol can close a channel and the first byte was 255, the number of the closed
+ *   channel (@ENDING). Base64 is decoded piece by piece and in place: the output is shorter than
+ *   the input. */
 #include "net/channel.h"
 
 #include <nettle/base64.h>
@@ -25,7 +27,7 @@ enum step {
 
 struct nd_channel_mux {
         struct nd_websocket *websocket;
-        bool base64, ends; /* what the protocol has */
+        bool base64, ends; /* features of the protocol */
         enum step step;
         unsigned channel;
         struct base64_decode_ctx decoder; /* of the message */
@@ -60,7 +62,7 @@ static struct nd_error *fail(const struct nd_channel_mux *channels, const char *
 
 static struct nd_error *take_number(struct nd_channel_mux *channels, unsigned char byte) {
         if (channels->base64 && (byte < '0' || byte > '9'))
-                return fail(channels, "the peer's message does not begin with a channel's digit");
+                return fail(channels, "message does not begin with a channel digit");
         channels->channel = channels->base64 ? byte - '0' : byte;
         channels->step = channels->ends && byte == END ? ENDING : DATA;
         base64_decode_init(&channels->decoder);
@@ -76,7 +78,7 @@ static struct nd_error *decode(struct nd_channel_mux *channels, char *bytes, siz
 
                 n = length - at < DECODED_AT_ONCE ? length - at : DECODED_AT_ONCE;
                 if (!base64_decode_update(&channels->decoder, &got, plain, n, bytes + at))
-                        return fail(channels, "the peer's message is no base64");
+                        return fail(channels, "message is not valid base64");
                 memcpy(bytes + done, plain, got);
                 done += got;
         }
@@ -84,7 +86,7 @@ static struct nd_error *decode(struct nd_channel_mux *channels, char *bytes, siz
         return nullptr;
 }
 
-/* A piece of a message, which may be nothing but the number. */
+/* Processes a piece of a message, which may be the number only. */
 static struct nd_error *take_piece(struct nd_channel_mux *channels, const struct nd_websocket_event *piece, char *bytes,
                                    struct nd_channel_event *ret) {
         size_t length = piece->length;
@@ -98,7 +100,8 @@ static struct nd_error *take_piece(struct nd_channel_mux *channels, const struct
         }
         if (channels->step == ENDING && length > 0) {
                 *ret = (struct nd_channel_event) {.kind = ND_CHANNEL_FIN, .channel = (unsigned char) *bytes};
-                channels->step = DATA; /* of a channel that there is not, should more follow */
+                /* Discards further bytes, for a channel that does not exist. */
+                channels->step = DATA;
                 return nullptr;
         }
         if (channels->step != DATA || length == 0)

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* channel.h - several streams over one WebSocket connection, as Kubernetes does it; without any I/O
+/* channel.h - several streams over one WebSocket connection, as Kubernetes does it; no I/O
  *
- * A message is the number of a channel and bytes for it. By the subprotocol it is
- *      "", "channel.k8s.io", "v4.channel.k8s.io"            a byte, then the bytes
- *      "v5.channel.k8s.io"                                  likewise; a byte 255 and a number end that channel, from the client's side
- *      "base64.channel.k8s.io", "v4.base64.channel.k8s.io"  a text: a digit, then the bytes in base64 */
+ * A message is the number of a channel and bytes for it. By subprotocol:
+ *      "", "channel.k8s.io", "v4.channel.k8s.io"            a byte, then the data
+ *      "v5.channel.k8s.io"                                  same; 255 and a number: client closes
+ *      it
+ *      "base64.channel.k8s.io", "v4.base64.channel.k8s.io"  text: a digit, then the data in
+ *      base64 */
 #pragma once
 
 #include "net/websocket.h"
 
 enum nd_channel_kind {
-        ND_CHANNEL_NOTHING, /* all bytes are taken, none gave an event */
+        ND_CHANNEL_NOTHING, /* all bytes consumed, no event */
         ND_CHANNEL_DATA,
-        ND_CHANNEL_FIN,    /* the peer will send no more on this one */
-        ND_CHANNEL_CLOSED, /* nor on any */
+        ND_CHANNEL_FIN,    /* the peer sends no more on this channel */
+        ND_CHANNEL_CLOSED, /* the peer sends no more on any channel */
 };
 
 struct nd_channel_event {
         enum nd_channel_kind kind;
         unsigned channel;
-        const char *bytes; /* within those that were given */
+        const char *bytes; /* points into the input */
         size_t length;
 };
 
@@ -33,15 +35,17 @@ static inline void nd_channel_mux_done(struct nd_channel_mux **channels) {
         *channels = nullptr;
 }
 
-/* As nd_websocket_receive(): the bytes are changed where they are. */
+/* As nd_websocket_receive(): modifies the input in place. */
 [[nodiscard]] struct nd_error *nd_channel_mux_receive(struct nd_channel_mux *channels, char *bytes, size_t length,
                                                       size_t *ret_used, struct nd_channel_event *ret);
 
-size_t nd_channel_mux_room(const struct nd_channel_mux *channels); /* bytes that nd_channel_mux_write() takes now */
+/* Bytes that nd_channel_mux_write() takes now. */
+size_t nd_channel_mux_room(const struct nd_channel_mux *channels);
 void nd_channel_mux_write(struct nd_channel_mux *channels, unsigned channel, const char *bytes, size_t length);
 
-/* Nothing more will be written to this channel: for a client that speaks v5. */
+/* Sends the end of this channel to a client that uses v5. */
 void nd_channel_mux_end(struct nd_channel_mux *channels, unsigned channel);
 
-/* For what concerns the whole connection: nd_websocket_close(), nd_websocket_queued(), nd_websocket_sent(). */
+/* For the connection as a whole: nd_websocket_close(), nd_websocket_queued(),
+ * nd_websocket_sent(). */
 struct nd_websocket *nd_channel_mux_websocket(const struct nd_channel_mux *channels);

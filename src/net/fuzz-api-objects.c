@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lines of a watch give the same events whole and in pieces, whose size the first byte says; and pages and refusals are read as they come. */
+/* Lines of a watch give the same events whole and in pieces, whose size is the first byte; pages
+ * and error responses are parsed as they are. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz-grpc-session.c - the fuzzer is the peer
  *
- * The first byte of each piece says what follows: bytes for the session, or a handler's move (answer, stream, cancel look, finish) on the
- * oldest call. Property: whatever the peer does, bytes waiting stay within the bounds, and everything is freed at the end. */
+ * The first byte of each piece selects what follows: bytes for the session, or an action of a
+ * handler (answer, stream, cancel look, finish) on the oldest call. Property: for any input, queued
+ * bytes stay within the limits, and everything is freed at the end. */
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>

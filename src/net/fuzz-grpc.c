@@ -8,7 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Reads all messages in steps of a size and sums them up; the sum must not depend on the steps. */
+/* Reads all messages in steps of one size and hashes them; the result must not depend on the
+ * steps. */
 static uint64_t read_in_steps(const char *bytes, size_t length, size_t step) {
         nd_cleanup(nd_grpc_reader_done) struct nd_grpc_reader reader = {};
         uint64_t sum = 0;
@@ -38,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         uint64_t timeout = 0, same = 0;
 
         assert(nd_text_utf8_valid(again, strlen(again)));
-        assert(nd_streq(canonical, encoded)); /* what was cleaned once stays as it is */
+        assert(nd_streq(canonical, encoded)); /* encoding is idempotent */
         assert(read_in_steps(bytes, size, 1) == read_in_steps(bytes, size, size > 0 ? size : 1));
         assert(read_in_steps(bytes, size, 7) == read_in_steps(bytes, size, 4096));
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-http-head.c - any bytes as the head of a request or of an answer
+/* fuzz-http-head.c - any bytes as the head of a request or response
  *
- * Property: what is read needs no byte after its end (a head cut shorter is not whole, or was refused for it), has no control characters, and its items
- * are never empty. */
+ * Property: parsing needs no byte after the head (a shorter input is incomplete or refused), the
+ * result has no control characters, and its items are never empty. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A kubeconfig that is taken has a server, and a certificate only with its key. */
+/* An accepted kubeconfig has a server, and a certificate only with its key. */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-monitor-wire.c - records and messages between nodens-cri and nodens-mon: whatever is taken is taken again when it is written and read once more */
+/* fuzz-monitor-wire.c - records and messages between nodens-cri and nodens-mon: an accepted one can
+ * be written and read again */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-protobuf.c - decoding our own service's messages; what decodes is encoded again to something that decodes to the same bytes */
+/* fuzz-protobuf.c - decodes our own service's messages; a decoded message encodes to bytes that
+ * decode to the same message */
 #include <assert.h>
 #include <nodens.pb-c.h>
 #include <stdint.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz-spdy.c - the fuzzer is the peer
  *
- * Each piece begins with a letter and a length of two bytes: 'r' raw bytes; 'b' the plain header block of a SYN_STREAM, which the client's zlib
- * compresses, so that what lies behind the compression is reached; 's' a move of the owner; 'd' the peer reads so many bytes.
- * Property: whatever the peer does, streams and waiting bytes stay within the bounds, all bytes are taken or the connection fails, events are of streams
- * that there were, and everything is freed at the end. */
+ * Each piece begins with a letter and a length of two bytes: 'r' raw bytes; 'b' the plain header
+ * block of a SYN_STREAM, which is compressed here to reach the code behind inflate(); 's' an action
+ * of the owner; 'd' the peer reads that many bytes.
+ * Property: for any input, streams and queued bytes stay within the limits, all bytes are consumed
+ * or the connection fails, events belong to streams that existed, and everything is freed at the
+ * end. */
 #include <endian.h>
 #include <string.h>
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fuzz-websocket.c - the fuzzer is the peer
  *
- * The first byte chooses the protocol, and by its highest bit our side; then each piece begins with a letter and a length of two bytes: 'r' raw bytes; 'm' a message, which is masked and framed
- * here, so that what lies behind the framing is reached; 'w' we write so many bytes; 'd' the peer reads so many.
- * Property: whatever the peer does, what waits stays within the bounds, all bytes are taken or the connection fails, no event reaches out of the bytes that
- * were given, and everything is freed at the end. */
+ * The first byte selects the protocol, and its highest bit our side; then each piece begins with a
+ * letter and a length of two bytes: 'r' raw bytes; 'm' a message, which is masked and framed here
+ * to reach the code behind the framing; 'w' we write that many bytes; 'd' the peer reads that many.
+ * Property: for any input, the queue stays within its limit, all bytes are consumed or the
+ * connection fails, events point into the input, and everything is freed at the end. */
 #include <string.h>
 
 #include <unit/fuzz.h>

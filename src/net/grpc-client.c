@@ -2,8 +2,9 @@
 /* grpc-client.c - see grpc-client.h
  *
  * Theory of operation
- *   One connection, one nghttp2 session. A call is a stream with the request as its body, a reader for the answer's messages and a timer.
- *   It ends exactly once, by call_end(): at the stream's close, at its timer, or with the connection. */
+ *   One connection, one nghttp2 session. A call is a stream with the request as its body, a reader
+ *   for the response messages and a timer. It ends exactly once, by call_end(): when the stream
+ *   closes, at its timeout, or with the connection. */
 #include "net/grpc-client.h"
 
 #include <nghttp2/nghttp2.h>
@@ -26,7 +27,7 @@ struct call {
         bool has_status;
         uint64_t status;
         char *status_text;
-        struct nd_error *failure; /* found on our side */
+        struct nd_error *failure; /* an error of our own */
         sd_event_source *timer;
         struct nd_grpc_answer answer;
         void *userdata;
@@ -41,7 +42,7 @@ struct nd_grpc_client {
         struct call *calls;
         struct nd_text rest;
         size_t written;
-        bool inside; /* of nghttp2 */
+        bool inside; /* nghttp2 is on the call stack */
 };
 
 static void call_end(struct call *call, struct nd_error *error) {
@@ -65,7 +66,7 @@ static void call_end(struct call *call, struct nd_error *error) {
         answer.end(error, userdata);
 }
 
-/* The error that the peer's status means; nullptr for OK. */
+/* Converts the peer's status to an error; nullptr for OK. */
 static struct nd_error *call_verdict(struct call *call) {
         enum nd_error_code code = call->status <= ND_UNAUTHENTICATED ? (enum nd_error_code) call->status : ND_UNKNOWN;
 
@@ -147,11 +148,11 @@ static int on_close(nghttp2_session *http, int32_t stream, [[maybe_unused]] uint
 /* ---- the connection ---- */
 
 static void end_all(struct nd_grpc_client *client, enum nd_error_code code, const char *why) {
-        while (client->calls) /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): the first call has none before it, and call_end() moves the list on */
+        while (client->calls) /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): call_end() unlinks it */
                 call_end(client->calls, nd_error_new(code, 0, "%s: %s", client->socket_path, why));
 }
 
-/* Writes until the socket is full. Returns false when the connection is broken. */
+/* Writes until the socket is full. Returns false if the connection is broken. */
 static bool flush(struct nd_grpc_client *client) {
         for (;;) {
                 const uint8_t *bytes;
@@ -209,7 +210,7 @@ static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] 
                 alive = flush(client);
         if (!alive) {
                 (void) sd_event_source_set_enabled(client->source, SD_EVENT_OFF);
-                end_all(client, ND_UNAVAILABLE, "the connection ended");
+                end_all(client, ND_UNAVAILABLE, "connection closed");
         }
         return 0;
 }
@@ -221,7 +222,7 @@ static int make_http(struct nd_grpc_client *client) {
         int r;
 
         if (nghttp2_session_callbacks_new(&callbacks) < 0)
-                abort(); /* no memory for a few pointers */
+                abort(); /* out of memory */
         nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
         nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
@@ -241,7 +242,7 @@ static struct nd_error *connect_socket(const char *path, int *ret_fd) {
         nd_try(nd_unix_address(path, &address));
         fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "create socket");
         if (connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
                 return nd_error_new(ND_UNAVAILABLE, errno, "connect to '%s'", path);
         *ret_fd = nd_take_fd(fd);
@@ -269,7 +270,7 @@ struct nd_error *nd_grpc_client_connect(sd_event *loop, const char *socket_path,
 void nd_grpc_client_free(struct nd_grpc_client *client) {
         if (!client)
                 return;
-        end_all(client, ND_CANCELLED, "the client was closed");
+        end_all(client, ND_CANCELLED, "client closed");
         sd_event_source_disable_unref(client->source);
         nghttp2_session_del(client->http);
         nd_close_fd(&client->fd);
@@ -290,7 +291,7 @@ static void cancel(struct call *call, enum nd_error_code code, const char *why) 
 }
 
 static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        cancel(userdata, ND_DEADLINE, "no answer in time");
+        cancel(userdata, ND_DEADLINE, "timed out waiting for a response");
         return 0;
 }
 
@@ -346,7 +347,7 @@ struct nd_error *nd_grpc_client_call(struct nd_grpc_client *client, const char *
                                                   call);
         *ret_call = call->stream;
         if (!client->inside && !flush(client))
-                end_all(client, ND_UNAVAILABLE, "the connection ended");
+                end_all(client, ND_UNAVAILABLE, "connection closed");
         return nullptr;
 }
 
@@ -357,7 +358,7 @@ void nd_grpc_client_cancel(struct nd_grpc_client *client, int32_t number) {
                 cancel(call, ND_CANCELLED, "cancelled");
 }
 
-/* ---- one call and no more ---- */
+/* ---- one blocking call ---- */
 
 struct once {
         sd_event *loop;
@@ -396,7 +397,7 @@ struct nd_error *nd_grpc_call_once(const char *socket_path, const char *path, co
         int r = sd_event_new(&loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create event loop");
         once.loop = loop;
         nd_try(nd_grpc_client_connect(loop, socket_path, &client));
         nd_try(nd_grpc_client_call(client, path, request, length, timeout_us, &answer, &once, &call));
@@ -405,7 +406,7 @@ struct nd_error *nd_grpc_call_once(const char *socket_path, const char *path, co
                 return nd_error_new(ND_INTERNAL, -r, "wait for %s", path);
         if (once.error || !once.bytes) {
                 free(once.bytes);
-                return once.error ? once.error : nd_error_new(ND_INTERNAL, 0, "%s: an answer without a message", path);
+                return once.error ? once.error : nd_error_new(ND_INTERNAL, 0, "%s: response has no message", path);
         }
         *ret = once.bytes;
         *ret_length = once.length;

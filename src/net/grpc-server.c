@@ -2,14 +2,19 @@
 /* grpc-server.c - see grpc-server.h
  *
  * Theory of operation
- *   A connection is a socket, a session (grpc-session.c) and three sources: the socket, a timer that runs while the peer does not take what
- *   waits for it, and one that is due when a handler has answered. After every read, and from the loop after an answer, the session's output
- *   is written until the socket is full; what did not fit is kept (@rest) and EPOLLOUT is asked for. So no handler and no other connection ever waits
- *   for a peer. Nothing is written while a handler runs: writing the end of a stream tells handlers of cancelled calls and frees calls, some of which
- *   that handler may be busy with.
- *   A call that has a deadline has a timer; when it runs out the session answers DEADLINE_EXCEEDED and the handler is told.
- *   Accepting stops while ND_CONNECTIONS are there, and for a moment when the process has no descriptors left, instead of spinning.
- * Owns       connections, timers. Handlers own their calls until they finish them, even when the server is gone. */
+ *   A connection is a socket, a session (grpc-session.c) and three sources: the socket, a timer
+ *   that runs while output is queued and the peer does not read, and one that is due when a handler
+ *   has answered. After every read, and from the loop after an answer, the session's output is
+ *   written until the socket is full; the remainder is kept in a buffer (@rest) and EPOLLOUT is
+ *   requested. So no handler and no other connection ever waits for a peer. Nothing is written
+ *   while a handler runs: writing the end of a stream notifies handlers of cancelled calls and
+ *   frees calls, and that handler may be using one of them.
+ *   A call with a deadline has a timer; when it expires the session answers DEADLINE_EXCEEDED and
+ *   notifies the handler.
+ *   Accepting pauses at ND_CONNECTIONS connections, and for a moment if the process is out of
+ *   descriptors, instead of spinning.
+ * Owns       connections, timers. Handlers own their calls until they finish them, even if the
+ *            server is freed before. */
 #include "net/grpc-server.h"
 
 #include <string.h>
@@ -33,10 +38,10 @@ struct connection {
         struct connection *next, *previous;
         int fd;
         sd_event_source *source;
-        sd_event_source *stalled; /* enabled while output waits */
+        sd_event_source *stalled; /* enabled while output is queued */
         sd_event_source *writer;  /* due when a handler has answered */
         struct nd_grpc_session *session;
-        struct nd_text rest; /* taken from the session, not yet by the socket */
+        struct nd_text rest; /* taken from the session, not yet written */
         size_t written;
         bool doomed;
 };
@@ -58,7 +63,7 @@ struct nd_grpc_server {
         char buffer[READ_SIZE];
 };
 
-/* What the server keeps of a call: its timer, and when it came. */
+/* Per-call data of the server: the timer and the arrival time. */
 struct ticket {
         struct nd_grpc_server *server;
         struct ticket *next, *previous;
@@ -67,7 +72,7 @@ struct ticket {
         uint64_t started_us;
 };
 
-/* Takes a connection out of the server's list. */
+/* Unlinks a connection from the server's list. */
 static void connection_unlink(struct connection *c) {
         if (c->previous)
                 c->previous->next = c->next;
@@ -92,7 +97,7 @@ static void connection_free(struct connection *c) {
 
 /* ---- output ---- */
 
-/* Writes what is kept. Returns false when the socket is full or broken. */
+/* Writes the buffered output. Returns false if the socket is full or broken. */
 static bool write_rest(struct connection *c) {
         while (c->written < c->rest.length) {
                 ssize_t n = send(c->fd, c->rest.bytes + c->written, c->rest.length - c->written, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -110,7 +115,8 @@ static bool write_rest(struct connection *c) {
         return true;
 }
 
-/* Gathers frames before writing: small frames (headers, data, trailers of one answer) leave in one system call. */
+/* Gathers frames before writing: small frames (headers, data, trailers of one response) leave in
+ * one system call. */
 static void gather(struct connection *c) {
         const char *bytes;
         size_t n;
@@ -150,7 +156,7 @@ static void flush(struct connection *c) {
         watch_output(c, c->rest.length > c->written);
 }
 
-/* Writes what waits; a connection that is over then goes. */
+/* Writes the queued output, then closes the connection if it has ended. */
 static void flush_and_judge(struct connection *c) {
         flush(c);
         if (c->doomed || nd_grpc_session_over(c->session))
@@ -229,7 +235,7 @@ static void on_request(struct nd_grpc_call *call, const char *bytes, size_t leng
         }
         if (timeout > 0 && sd_event_add_time_relative(server->loop, &ticket->deadline, CLOCK_MONOTONIC, timeout, ND_MS_US,
                                                       on_deadline, ticket) < 0) {
-                nd_grpc_call_finish(call, nd_error_new(ND_EXHAUSTED, 0, "no timer for the deadline"));
+                nd_grpc_call_finish(call, nd_error_new(ND_EXHAUSTED, 0, "create timer for the deadline"));
                 return;
         }
         method->handle(call, bytes, length, server->settings.userdata);
@@ -237,7 +243,7 @@ static void on_request(struct nd_grpc_call *call, const char *bytes, size_t leng
 
 /* ---- input ---- */
 
-/* Returns false when the connection is over. */
+/* Returns false if the connection has ended. */
 static bool read_some(struct connection *c) {
         char *buffer = c->server->buffer;
 
@@ -254,7 +260,7 @@ static bool read_some(struct connection *c) {
                 error = nd_grpc_session_receive(c->session, buffer, (size_t) n);
                 if (error) {
                         nd_error_free(error);
-                        flush(c); /* the session's own farewell */
+                        flush(c); /* the session's GOAWAY */
                         return false;
                 }
                 if (n < READ_SIZE)
@@ -307,7 +313,7 @@ static int connection_start(struct nd_grpc_server *server, int fd) {
                 connection_free(c);
                 return r;
         }
-        flush(c); /* our settings */
+        flush(c); /* our SETTINGS */
         return 0;
 }
 
@@ -375,10 +381,11 @@ void nd_grpc_server_free(struct nd_grpc_server *server) {
         }
         for (struct connection *c = server->connections, *next; c; c = next) {
                 next = c->next;
-                flush(c); /* what was answered a moment ago */
+                flush(c); /* recent answers */
                 connection_free(c);
         }
-        for (struct ticket *t = server->tickets; t; t = t->next) { /* calls that their handlers have not finished yet */
+        /* Calls that their handlers have not finished yet. */
+        for (struct ticket *t = server->tickets; t; t = t->next) {
                 t->server = nullptr;
                 t->deadline = sd_event_source_disable_unref(t->deadline);
         }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* grpc-server.h - a gRPC server on unix sockets and sd-event
  *
- * Methods are a table; a handler gets the bytes of the request and answers through the call, at once or later. Only root and the user we
- * run as may connect. */
+ * Methods are a table; a handler gets the bytes of the request and answers through the call, at
+ * once or later. Only root and the user that this process runs as may connect. */
 #pragma once
 
 #include <systemd/sd-event.h>
@@ -15,11 +15,13 @@ struct nd_grpc_method {
 };
 
 struct nd_grpc_server_settings {
-        const struct nd_grpc_method *const *tables; /* tables of methods; ends with nullptr; must outlive the server */
-        void *userdata;                             /* for the handlers */
-        /* Told of every call that ended, for logs and metrics; may be nullptr. */
+        /* Array of tables; ends with nullptr; must outlive the server. */
+        const struct nd_grpc_method *const *tables;
+        void *userdata; /* for the handlers */
+        /* Called after every call, for logs and metrics; may be nullptr. */
         void (*observe)(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata);
-        uint64_t stalled_us; /* a peer that takes nothing for so long while something waits is cut off; 0 = 60 s */
+        /* Disconnects a peer that reads nothing for this time while output is queued; 0 = 60 s. */
+        uint64_t stalled_us;
 };
 
 struct nd_grpc_server;
@@ -31,9 +33,9 @@ void nd_grpc_server_free(struct nd_grpc_server *server);
 /* Serves a listening socket; takes the descriptor. */
 [[nodiscard]] struct nd_error *nd_grpc_server_listen(struct nd_grpc_server *server, int fd);
 
-/* How many connections and calls there are, for tests and metrics. */
+/* Number of connections and calls, for tests and metrics. */
 size_t nd_grpc_server_connections(const struct nd_grpc_server *server);
 size_t nd_grpc_server_calls(const struct nd_grpc_server *server);
 
-/* The table's entry for a path; nullptr when there is none. */
+/* The table's entry for a path, or nullptr. */
 const struct nd_grpc_method *nd_grpc_method_find(const struct nd_grpc_method *const *tables, const char *path);

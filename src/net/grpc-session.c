@@ -2,11 +2,13 @@
 /* grpc-session.c - see grpc-session.h
  *
  * Theory of operation
- *   nghttp2 does HTTP/2; a stream is a call. A call is shared by two: the stream, as long as the peer has it open, and the handler, from
- *   the moment when its request is whole until it is finished. It goes when both have let go (@on_stream, @handled).
- *   An answer is a queue of bytes with the message prefixes in it. nghttp2 pulls from it as the peer's flow control allows, and is told
- *   to wait when it is empty; when the call is finished and the queue drained, the status follows as trailers. A call
- *   that ends before anything was sent gets its status in the one and only header frame ("trailers only").
+ *   nghttp2 does HTTP/2; a stream is a call. A call has two holders: the stream, as long as the
+ *   peer keeps it open, and the handler, from the moment its request is complete until it finishes
+ *   the call. It is freed when both have released it (@on_stream, @handled).
+ *   A response is a queue of bytes that includes the message prefixes. nghttp2 pulls from it as the
+ *   peer's flow control allows, and defers the stream while it is empty; after the call is finished
+ *   and the queue drained, the status follows as trailers. A call that ends before anything was
+ *   sent gets its status in a single header frame ("trailers only").
  * Owns       its calls' streams; never a handler's state.
  * Invariant  a handler's functions are never called after nd_grpc_call_finish(). */
 #include "net/grpc-session.h"
@@ -18,14 +20,15 @@ struct nd_grpc_session {
         nghttp2_session *http;
         struct nd_grpc_events events;
         void *userdata;
-        struct nd_grpc_call *calls; /* all that have a stream, newest first */
-        size_t input;               /* bytes of requests that are not whole yet */
-        size_t output;              /* bytes of answers that wait */
-        bool receiving;             /* inside of nghttp2: what comes up now is sent afterwards anyway */
+        struct nd_grpc_call *calls; /* all calls with a stream, newest first */
+        size_t input;               /* bytes of incomplete requests */
+        size_t output;              /* bytes of queued responses */
+        /* nghttp2 is on the call stack: output is sent afterwards anyway. */
+        bool receiving;
 };
 
 struct nd_grpc_call {
-        struct nd_grpc_session *session; /* nullptr once the connection is gone */
+        struct nd_grpc_session *session; /* nullptr after the connection was closed */
         struct nd_grpc_call *next, *previous;
         int32_t stream;
         bool on_stream, handled, requested;
@@ -34,10 +37,10 @@ struct nd_grpc_call {
         char *path;
         uint64_t timeout_us;
         struct nd_grpc_reader reader;
-        char *request; /* the whole message, until it is handed over */
+        char *request; /* the complete message, until it is passed to the handler */
         size_t request_length;
         struct nd_text answer;
-        size_t answered; /* bytes of it that nghttp2 has taken */
+        size_t answered; /* bytes of it that nghttp2 has consumed */
         enum nd_error_code status;
         char *status_text;
         void (*on_cancel)(void *userdata);
@@ -67,7 +70,8 @@ static size_t call_waiting(const struct nd_grpc_call *call) {
         return call->answer.length - call->answered;
 }
 
-/* The stream is gone: nothing more can be sent, and nothing counts against the connection. */
+/* The stream is closed: nothing more can be sent, and the call no longer counts against the
+ * connection's limits. */
 static void call_leave_stream(struct nd_grpc_call *call) {
         struct nd_grpc_session *session = call->session;
 
@@ -91,7 +95,7 @@ static void call_cancel(struct nd_grpc_call *call) {
         if (call->cancelled || !call->handled)
                 return;
         call->cancelled = true;
-        call->telling = true; /* the handler may finish the call right there */
+        call->telling = true; /* the handler may finish the call in its callback */
         if (call->on_cancel)
                 call->on_cancel(call->on_cancel_userdata);
         call->telling = false;
@@ -112,7 +116,7 @@ static nghttp2_nv header(const char *name, const char *value) {
                              .flags = NGHTTP2_NV_FLAG_NO_COPY_NAME};
 }
 
-/* Submits the status: as trailers behind an answer, or alone with the response headers. */
+/* Submits the status: as trailers after a response, or alone with the response headers. */
 static int submit_status(struct nd_grpc_call *call) {
         nd_autofree char *code = nd_format("%d", (int) call->status);
         nd_autofree char *text = nd_grpc_encode_text(call->status_text ?: "");
@@ -159,7 +163,7 @@ static void start_answer(struct nd_grpc_call *call) {
         (void) nghttp2_submit_response2(call->session->http, call->stream, headers, nd_count_of(headers), &provider);
 }
 
-/* Sets the status and lets the answer run out. */
+/* Sets the status; queued messages are still sent. */
 static void conclude(struct nd_grpc_call *call, struct nd_error *error) {
         if (call->finished) {
                 nd_error_free(error);
@@ -178,7 +182,7 @@ static void conclude(struct nd_grpc_call *call, struct nd_error *error) {
         tell_output(call->session);
 }
 
-/* Drops what waits and ends the call with an error: nobody reads the rest. */
+/* Discards the queue and ends the call with an error: the peer does not read the rest. */
 static void conclude_now(struct nd_grpc_call *call, struct nd_error *error) {
         if (call->session)
                 call->session->output -= call_waiting(call);
@@ -187,7 +191,7 @@ static void conclude_now(struct nd_grpc_call *call, struct nd_error *error) {
         conclude(call, error);
 }
 
-/* Moves what waits to the front, so that a stream without end stays small. */
+/* Moves the unsent bytes to the front, so that the buffer of an endless stream stays small. */
 static void forget_answered(struct nd_grpc_call *call) {
         if (call->answered == 0)
                 return;
@@ -202,13 +206,12 @@ void nd_grpc_call_send(struct nd_grpc_call *call, const char *bytes, size_t leng
         if (!call->session || call->finished)
                 return;
         if (length > ND_GRPC_MESSAGE) {
-                conclude_now(call,
-                             nd_error_new(ND_EXHAUSTED, 0, "the answer has %zu bytes, more than the %d that a peer reads",
-                                          length, ND_GRPC_MESSAGE));
+                conclude_now(call, nd_error_new(ND_EXHAUSTED, 0, "response has %zu bytes, the maximum is %d", length,
+                                                ND_GRPC_MESSAGE));
                 return;
         }
         if (call->session->output + length + ND_GRPC_PREFIX > ND_GRPC_OUTPUT) {
-                conclude_now(call, nd_error_new(ND_EXHAUSTED, 0, "the peer does not read its answers"));
+                conclude_now(call, nd_error_new(ND_EXHAUSTED, 0, "peer does not read its responses"));
                 return;
         }
         forget_answered(call);
@@ -287,7 +290,7 @@ void nd_grpc_call_attach(struct nd_grpc_call *call, void *attachment, void (*det
         call->detach = detach;
 }
 
-/* ---- what nghttp2 tells ---- */
+/* ---- callbacks of nghttp2 ---- */
 
 static struct nd_grpc_call *call_of(nghttp2_session *http, int32_t stream) {
         return nghttp2_session_get_stream_user_data(http, stream);
@@ -347,7 +350,7 @@ static int on_data(nghttp2_session *http, [[maybe_unused]] uint8_t flags, int32_
                 bool complete = false;
 
                 if (call->request)
-                        error = nd_error_new(ND_UNIMPLEMENTED, 0, "%s takes one message", call->path ?: "");
+                        error = nd_error_new(ND_UNIMPLEMENTED, 0, "%s takes exactly one message", call->path ?: "");
                 else
                         error = nd_grpc_reader_feed(&call->reader, (const char *) bytes, length, &used, &complete);
                 session->input += call->reader.body.length - before;
@@ -368,7 +371,7 @@ static int on_data(nghttp2_session *http, [[maybe_unused]] uint8_t flags, int32_
         return 0;
 }
 
-/* The peer has said all: hand the request over, or say what is wrong with it. */
+/* The request is complete: pass it to the handler, or answer with an error. */
 static void request_ended(struct nd_grpc_session *session, struct nd_grpc_call *call) {
         nd_autofree char *request = nullptr;
         size_t length;
@@ -409,12 +412,13 @@ static int on_close(nghttp2_session *http, int32_t stream, [[maybe_unused]] uint
         if (!call)
                 return 0;
         call_leave_stream(call);
-        call_cancel(call); /* also when a bound has ended it: its handler does not know */
+        call_cancel(call); /* also if a limit has ended it: its handler does not know yet */
         call_free_if_unused(call);
         return 0;
 }
 
-/* An answer that ends before the request did (too large, not ours): tell the peer to stop sending. */
+/* The response ended before the request (too large, unknown method): ask the peer to stop
+ * sending. */
 static int on_sent(nghttp2_session *http, const nghttp2_frame *frame, [[maybe_unused]] void *userdata) {
         if (frame->hd.type == NGHTTP2_HEADERS && frame->hd.flags & NGHTTP2_FLAG_END_STREAM &&
             nghttp2_session_get_stream_remote_close(http, frame->hd.stream_id) == 0)
@@ -436,7 +440,7 @@ static int make_http(struct nd_grpc_session *session) {
         int r;
 
         if (nghttp2_session_callbacks_new(&callbacks) < 0 || nghttp2_option_new(&options) < 0)
-                abort(); /* no memory for a few pointers */
+                abort(); /* out of memory */
         nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, on_begin_headers);
         nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
         nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
@@ -473,9 +477,11 @@ struct nd_error *nd_grpc_session_new(const struct nd_grpc_events *events, void *
 void nd_grpc_session_free(struct nd_grpc_session *session) {
         if (!session)
                 return;
-        session->receiving = true; /* nobody sends any more */
+        session->receiving = true; /* prevents further output */
         for (struct nd_grpc_call *call = session->calls, *next; call; call = next) {
-                next = call->next; /* a handler that is told may finish any call, but only we take one off its stream */
+                /* A handler may finish any call when notified, but only this function detaches a
+                 * call from its stream. */
+                next = call->next;
                 call_leave_stream(call);
                 call_cancel(call);
                 call_free_if_unused(call);
@@ -499,7 +505,7 @@ size_t nd_grpc_session_output(struct nd_grpc_session *session, const char **ret_
         const uint8_t *bytes = nullptr;
         nghttp2_ssize n;
 
-        session->receiving = true; /* what is sent while sending is sent in the same go */
+        session->receiving = true; /* frames submitted while sending go out in the same run */
         n = nghttp2_session_mem_send2(session->http, &bytes);
         session->receiving = false;
         if (n <= 0)

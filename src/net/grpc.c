@@ -15,9 +15,9 @@ static struct nd_error *take_prefix(struct nd_grpc_reader *reader) {
 
         reader->expected = (uint32_t) p[1] << 24 | (uint32_t) p[2] << 16 | (uint32_t) p[3] << 8 | p[4];
         if (p[0] != 0)
-                return nd_error_new(ND_UNIMPLEMENTED, 0, "compressed messages are not read");
+                return nd_error_new(ND_UNIMPLEMENTED, 0, "compressed messages are not supported");
         if (reader->expected > ND_GRPC_MESSAGE)
-                return nd_error_new(ND_EXHAUSTED, 0, "a message of %u bytes, at most %d are read", reader->expected,
+                return nd_error_new(ND_EXHAUSTED, 0, "message of %u bytes exceeds the maximum of %d", reader->expected,
                                     ND_GRPC_MESSAGE);
         reader->body.ceiling = reader->expected;
         return nullptr;
@@ -59,7 +59,7 @@ void nd_grpc_write_prefix(unsigned char prefix[ND_GRPC_PREFIX], size_t length) {
                 prefix[1 + i] = (unsigned char) (length >> (24 - 8 * i));
 }
 
-/* A value of eight digits times the largest of these fits 64 bits; in nanoseconds it would not. */
+/* Eight digits times the largest unit fit 64 bits; in nanoseconds they would not. */
 static const struct {
         char unit;
         uint64_t us;
@@ -70,10 +70,10 @@ struct nd_error *nd_grpc_parse_timeout(const char *text, size_t length, uint64_t
         uint64_t value;
 
         if (length < 2 || length > sizeof digits)
-                return nd_error_new(ND_INVALID, 0, "grpc-timeout is not up to 8 digits and a unit");
+                return nd_error_new(ND_INVALID, 0, "invalid grpc-timeout: expected 1 to 8 digits and a unit");
         memcpy(digits, text, length - 1);
         if (nd_text_parse_u64(digits, 99999999, &value) < 0)
-                return nd_error_new(ND_INVALID, 0, "grpc-timeout is not up to 8 digits and a unit");
+                return nd_error_new(ND_INVALID, 0, "invalid grpc-timeout: expected 1 to 8 digits and a unit");
         for (size_t i = 0; i < nd_count_of(units); i++)
                 if (units[i].unit == text[length - 1]) {
                         *ret_us = value * units[i].us;
@@ -83,7 +83,7 @@ struct nd_error *nd_grpc_parse_timeout(const char *text, size_t length, uint64_t
                 *ret_us = (value + 999) / 1000;
                 return nullptr;
         }
-        return nd_error_new(ND_INVALID, 0, "grpc-timeout has no unit of time");
+        return nd_error_new(ND_INVALID, 0, "invalid grpc-timeout: unknown unit");
 }
 
 char *nd_grpc_format_timeout(uint64_t timeout_us) {

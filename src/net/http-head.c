@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* http-head.c - the head of one HTTP/1.1 request or of the answer to it, as bytes */
+/* http-head.c - see http-head.h */
 #include "net/http-head.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ void nd_http_head_done(struct nd_http_head *head) {
         *head = (struct nd_http_head) {};
 }
 
-/* What a method and a field's name are made of; RFC 9110 section 5.6.2. */
+/* Characters of a token (a method or field name); RFC 9110 section 5.6.2. */
 static bool is_token(const char *text) {
         static const char marks[] = "!#$%&'*+-.^_`|~";
 
@@ -30,7 +30,7 @@ static bool is_control(char c) {
         return (unsigned char) c < 0x20 || c == 0x7f;
 }
 
-/* "POST /exec/TOKEN?query HTTP/1.1", taken apart in place. */
+/* "POST /exec/TOKEN?query HTTP/1.1", parsed in place. */
 static struct nd_error *read_request_line(char *line, struct nd_http_head *head) {
         char *target = strchr(line, ' ');
         char *version = target ? strchr(target + 1, ' ') : nullptr;
@@ -40,9 +40,9 @@ static struct nd_error *read_request_line(char *line, struct nd_http_head *head)
         *target++ = '\0';
         *version++ = '\0';
         if (!nd_streq(version, "HTTP/1.1"))
-                return nd_error_new(ND_INVALID, 0, "only HTTP/1.1 is spoken here");
+                return nd_error_new(ND_INVALID, 0, "unsupported HTTP version: only HTTP/1.1 is supported");
         if (!is_token(line))
-                return nd_error_new(ND_INVALID, 0, "the request's method is not a word");
+                return nd_error_new(ND_INVALID, 0, "invalid method in the request line");
         if (*target != '/')
                 return nd_error_new(ND_INVALID, 0, "the request's path does not begin with '/'");
         for (const char *c = target; *c; c++)
@@ -54,7 +54,7 @@ static struct nd_error *read_request_line(char *line, struct nd_http_head *head)
         return nullptr;
 }
 
-/* "HTTP/1.1 101 Switching Protocols", taken apart in place. */
+/* "HTTP/1.1 101 Switching Protocols", parsed in place. */
 static struct nd_error *read_status_line(char *line, struct nd_http_head *head) {
         static const char version[] = "HTTP/1.1 ";
         enum { DIGITS = 3 };
@@ -62,12 +62,12 @@ static struct nd_error *read_status_line(char *line, struct nd_http_head *head) 
 
         if (!nd_has_prefix(line, version) || strspn(digits, "0123456789") != DIGITS || digits[0] == '0' ||
             (digits[DIGITS] != ' ' && digits[DIGITS] != '\0'))
-                return nd_error_new(ND_INVALID, 0, "the answer's first line is not 'HTTP/1.1 STATUS WORDS'");
+                return nd_error_new(ND_INVALID, 0, "invalid status line: expected 'HTTP/1.1 STATUS REASON'");
         head->status = (unsigned) ((digits[0] - '0') * 100 + (digits[1] - '0') * 10 + (digits[2] - '0'));
         return nullptr;
 }
 
-/* "Name: value", taken apart in place. */
+/* "Name: value", parsed in place. */
 static struct nd_error *read_field(char *line, struct nd_http_head *head) {
         char *colon = strchr(line, ':');
         char *value, *end;
@@ -76,8 +76,7 @@ static struct nd_error *read_field(char *line, struct nd_http_head *head) {
                 return nd_error_new(ND_INVALID, 0, "a header line has no colon");
         *colon = '\0';
         if (!is_token(line))
-                return nd_error_new(ND_INVALID, 0,
-                                    "a header's name is not a word: no space may stand in it or before the colon");
+                return nd_error_new(ND_INVALID, 0, "invalid header name: spaces are not allowed in it or before the colon");
         value = colon + 1 + strspn(colon + 1, " \t");
         end = value + strlen(value);
         while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
@@ -92,20 +91,21 @@ static struct nd_error *read_field(char *line, struct nd_http_head *head) {
         return nullptr;
 }
 
-/* A body would stand where the next protocol begins, and two readers could disagree on where that is. */
+/* A body would be where the next protocol begins, and two parsers could disagree on where that
+ * is. */
 static struct nd_error *refuse_body(const struct nd_http_head *head) {
         for (size_t i = 0; i < head->count; i++) {
                 const struct nd_http_field *field = head->fields + i;
 
                 if (strcasecmp(field->name, "Transfer-Encoding") == 0 ||
                     (strcasecmp(field->name, "Content-Length") == 0 && !nd_streq(field->value, "0")))
-                        return nd_error_new(ND_INVALID, 0, "the request has a body ('%s'), and none belongs here",
+                        return nd_error_new(ND_INVALID, 0, "the request has a body ('%s'), which is not allowed here",
                                             field->name);
         }
         return nullptr;
 }
 
-/* The length of the body that a request announces; 0 when it announces none. */
+/* The length of the body that a request announces; 0 if none. */
 static struct nd_error *body_length(const struct nd_http_head *head, size_t most, size_t *ret) {
         uint64_t announced = 0;
         bool seen = false;
@@ -114,11 +114,11 @@ static struct nd_error *body_length(const struct nd_http_head *head, size_t most
                 const struct nd_http_field *field = head->fields + i;
 
                 if (strcasecmp(field->name, "Transfer-Encoding") == 0)
-                        return nd_error_new(ND_INVALID, 0, "'%s' is not understood here; send the body's length", field->name);
+                        return nd_error_new(ND_INVALID, 0, "header '%s' is not supported; send Content-Length", field->name);
                 if (strcasecmp(field->name, "Content-Length") != 0)
                         continue;
                 if (seen || nd_text_parse_u64(field->value, SIZE_MAX, &announced) < 0)
-                        return nd_error_new(ND_INVALID, 0, "the request's Content-Length is no number, or there are two");
+                        return nd_error_new(ND_INVALID, 0, "invalid or repeated Content-Length in the request");
                 seen = true;
         }
         if (announced > most)
@@ -211,7 +211,7 @@ const char *nd_http_head_get(const struct nd_http_head *head, const char *name) 
         return nullptr;
 }
 
-/* Cuts the next item off the rest of a list; false when only commas and spaces were left. */
+/* Cuts the next item off the rest of a list; false if only commas and spaces are left. */
 static bool next_item(struct nd_http_items *items) {
         size_t length;
 
@@ -303,7 +303,9 @@ unsigned nd_http_status(const struct nd_error *error) {
         case ND_NOT_FOUND:
                 return 404;
         case ND_EXHAUSTED:
-                return 431; /* only a head that is too large says so here; a full server says ND_UNAVAILABLE */
+                /* Here only an oversized head gives ND_EXHAUSTED; a busy server gives
+                 * ND_UNAVAILABLE. */
+                return 431;
         case ND_UNAVAILABLE:
                 return 503;
         default:

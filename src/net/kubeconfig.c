@@ -42,17 +42,17 @@ static struct nd_error *find_named(yyjson_val *root, const char *list, const cha
                         return nd_error_new(ND_INVALID, 0, "%s '%s' is empty", member, name);
                 return nullptr;
         }
-        return nd_error_new(ND_NOT_FOUND, 0, "there is no %s '%s' in it", member, name);
+        return nd_error_new(ND_NOT_FOUND, 0, "no %s '%s' is defined", member, name);
 }
 
-/* Text of a member; absent, null and "" are nullptr. */
+/* A string member; nullptr if absent, null or "". */
 static struct nd_error *take_text(yyjson_val *object, const char *key, char **ret) {
         yyjson_val *value = yyjson_obj_get(object, key);
 
         if (!value || yyjson_is_null(value) || (yyjson_is_str(value) && yyjson_get_len(value) == 0))
                 return nullptr;
         if (!yyjson_is_str(value) || memchr(yyjson_get_str(value), '\0', yyjson_get_len(value)))
-                return nd_error_new(ND_INVALID, 0, "%s is not a text", key);
+                return nd_error_new(ND_INVALID, 0, "%s is not a string", key);
         nd_strset(ret, yyjson_get_str(value));
         return nullptr;
 }
@@ -141,7 +141,8 @@ struct nd_error *nd_kubeconfig_parse(const char *text, size_t length, const char
         return nullptr;
 }
 
-/* Files of people may be links, those of pods are. */
+/* Follows symbolic links: users may have them in ~/.kube, and Kubernetes projects a pod's files as
+ * links. */
 static struct nd_error *read_beside(const char *directory, char **path, size_t ceiling, char **ret) {
         nd_autofree char *joined = nullptr;
 
@@ -182,7 +183,7 @@ struct nd_error *nd_kubeconfig_of_pod(const char *directory, struct nd_kubeconfi
         nd_try(nd_file_read_kernel(config.token_file, ND_KUBECONFIG_TOKEN, &config.token));
         nd_try(nd_file_read_kernel(config.ca_file, ND_KUBECONFIG_PEM, &config.ca));
         namespace_file = nd_format("%s/namespace", directory);
-        nd_ignore(nd_file_read_kernel(namespace_file, 256, &config.namespace)); /* it need not be there */
+        nd_ignore(nd_file_read_kernel(namespace_file, 256, &config.namespace)); /* optional */
         *ret = nd_take(config, (struct nd_kubeconfig) {});
         return nullptr;
 }

@@ -9,7 +9,7 @@
 
 enum {
         CODE_MOST = 255,
-        WORDS = 8, /* of a slot */
+        WORDS = 8, /* maximum fields of a slot */
 };
 
 unsigned nd_monitor_record_slot(const struct nd_monitor_record *record, char ret[static ND_MONITOR_SLOT]) {
@@ -43,7 +43,8 @@ unsigned nd_monitor_record_slot(const struct nd_monitor_record *record, char ret
         return slot;
 }
 
-/* The words of a slot, without its end; 0 when the slot has not been written whole. */
+/* Splits a slot into fields, without the end mark; 0 if the slot has not been written
+ * completely. */
 static size_t split(const char *slot, char copy[static ND_MONITOR_SLOT + 1], const char *words[static WORDS]) {
         size_t count = 0;
         char *state = nullptr;

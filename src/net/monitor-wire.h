@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor-wire.h - what nodens-cri and nodens-mon say to each other, as bytes
+/* monitor-wire.h - the formats between nodens-cri and nodens-mon: record file and messages
  *
- * A monitor outlives the daemon that started it, and the next daemon may be of another version: so both forms are fixed, and additions are new letters
- * and new words at a line's end, which older readers pass over.
+ * A monitor outlives the daemon that started it, and the next daemon may be of another version: so
+ * both formats are fixed, and additions are new letters and new fields at a line's end, which older
+ * readers ignore.
  *
- * The record is a file of three slots. Each is written once, by one write, and never again; a slot that does not end as it should has not been written
- * yet. So a reader never sees a mixture, and the file's room is taken before anything can go wrong.
+ * The record is a file of three slots. Each is written once, by one write(); a slot without its end
+ * mark has not been written yet. So a reader never sees a partial update, and the disk space is
+ * allocated before anything can fail.
  *      slot 0  "nodens-mon 1 ."                         the monitor runs
- *      slot 1  "created PID BIRTH ." or "failed ."      what became of the engine's `create`
- *      slot 2  "exited CODE NANOSECONDS OOM LOST ."     the container's end; OOM is "-" where nobody could look
+ *      slot 1  "created PID BIRTH ." or "failed ."      result of the engine's `create`
+ *      slot 2  "exited CODE NANOSECONDS OOM LOST ."     exit of the container; OOM "-": unknown
  *
- * Messages are packets on a unix socket (SOCK_SEQPACKET): a letter and what belongs to it. Letters of the daemon are large. A connection that
- * says 'A' becomes a client of the container's streams: with the message come sockets, one for each bit, over which the bytes go. Such a connection is
- * told of the container's end like any other one; its own end is the client's. */
+ * Messages are packets on a unix socket (SOCK_SEQPACKET): a letter and its payload. The daemon's
+ * letters are upper case. A connection that sends 'A' becomes a client of the container's streams:
+ * the message carries sockets, one for each bit, for the data. Such a connection is notified of the
+ * container's exit like any other; closing it detaches the client. */
 #pragma once
 
 #include <stdint.h>
@@ -23,8 +26,8 @@
 enum {
         ND_MONITOR_SLOT = 128,
         ND_MONITOR_RECORD = 3 * ND_MONITOR_SLOT,
-        ND_MONITOR_TEXT = 4000,    /* most words of a message */
-        ND_MONITOR_MESSAGE = 4096, /* most bytes of one */
+        ND_MONITOR_TEXT = 4000,    /* maximum length of a message's text */
+        ND_MONITOR_MESSAGE = 4096, /* maximum size of a message */
 };
 
 enum nd_monitor_phase {
@@ -37,28 +40,29 @@ enum nd_monitor_phase {
 struct nd_monitor_record {
         enum nd_monitor_phase phase;
         pid_t pid;         /* 0 before CREATED */
-        uint64_t birth;    /* its start time in clock ticks */
+        uint64_t birth;    /* its start time in clock ticks, to detect a reused PID */
         int code;          /* 0-255 */
         uint64_t at;       /* nanoseconds since 1970 */
         int64_t oom_kills; /* -1 = unknown */
-        uint64_t lost;     /* bytes that the log had no room for */
+        uint64_t lost;     /* bytes that did not fit the log */
 };
 
-/* Writes the slot that belongs to the record's phase; returns its number. */
+/* Writes the slot of the record's phase; returns its number. */
 unsigned nd_monitor_record_slot(const struct nd_monitor_record *record, char ret[static ND_MONITOR_SLOT]);
 
-/* False where the bytes are no record. */
+/* False if the bytes are not a record. */
 [[nodiscard]] bool nd_monitor_record_read(const char *bytes, size_t length, struct nd_monitor_record *ret);
 
 enum nd_monitor_letter {
-        ND_MONITOR_REOPEN = 'L',     /* open the log anew */
-        ND_MONITOR_RESIZE = 'W',     /* rows, columns of the terminal */
-        ND_MONITOR_ATTACH = 'A',     /* bits: which streams; as many descriptors, in the bits' order */
-        ND_MONITOR_ATTACHED = 'a',   /* error number, 0 = done; words */
-        ND_MONITOR_DROPPED = 'd',    /* the client took too little, and gets no more */
-        ND_MONITOR_REOPENED = 'l',   /* error number, 0 = done; words */
-        ND_MONITOR_IS_CREATED = 'c', /* words: what the engine said although it succeeded */
-        ND_MONITOR_IS_FAILED = 'f',  /* error number; words: why */
+        ND_MONITOR_REOPEN = 'L', /* reopen the log */
+        ND_MONITOR_RESIZE = 'W', /* rows, columns of the terminal */
+        /* Bits: which streams; one descriptor per bit, in the bits' order. */
+        ND_MONITOR_ATTACH = 'A',
+        ND_MONITOR_ATTACHED = 'a',   /* errno, 0 = done; text */
+        ND_MONITOR_DROPPED = 'd',    /* the client read too slowly and was detached */
+        ND_MONITOR_REOPENED = 'l',   /* errno, 0 = done; text */
+        ND_MONITOR_IS_CREATED = 'c', /* text: the engine's stderr despite success */
+        ND_MONITOR_IS_FAILED = 'f',  /* errno; text: why */
         ND_MONITOR_IS_EXITED = 'x',
 };
 
@@ -74,12 +78,12 @@ struct nd_monitor_message {
         uint8_t streams;
         uint16_t rows, columns;
         int error_number;
-        const char *words; /* not terminated; of a message that was read: points into its bytes */
+        const char *words; /* not terminated; points into the packet if read */
         size_t length;
 };
 
-/* Words past ND_MONITOR_TEXT are cut off. Returns the number of bytes. */
+/* Truncates the text to ND_MONITOR_TEXT. Returns the number of bytes. */
 size_t nd_monitor_message_write(const struct nd_monitor_message *message, char ret[static ND_MONITOR_MESSAGE]);
 
-/* False for a packet that this version does not know: it is passed over. */
+/* False for a packet that this version does not know: ignore it. */
 [[nodiscard]] bool nd_monitor_message_read(const char *bytes, size_t length, struct nd_monitor_message *ret);

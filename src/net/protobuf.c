@@ -2,10 +2,11 @@
 /* protobuf.c - see protobuf.h
  *
  * Theory of operation
- *   Decoding runs with an allocator that counts: a hostile message can make a decoder allocate far more than its own size (repeated empty
- *   messages), and at the ceiling the allocator says no and protobuf-c gives up cleanly. One decode at a time, hence one counter.
- *   Encoding walks the message by its descriptors to the strings. They belong to the caller and may be constants, so a dirty one is
- *   replaced by a clean copy for the time of the encoding, and put back. */
+ *   Decoding uses an allocator that counts: a hostile message can make a decoder allocate far more
+ *   than its own size (repeated empty messages). At the ceiling the allocator fails and protobuf-c
+ *   returns an error. One decode at a time, hence one counter.
+ *   Encoding walks the message by its descriptors to the strings. They belong to the caller and may
+ *   be constants, so an invalid one is replaced by a valid copy during encoding, and restored. */
 #include "net/protobuf.h"
 
 #include <string.h>
@@ -57,7 +58,8 @@ static struct nd_error *walk_field(const struct walk *walk, const ProtobufCField
         void **items;
         size_t count;
 
-        /* Where a field stands is in the descriptor, as bytes from the start: memcpy() asks nothing of the compiler. */
+        /* The descriptor holds the field's byte offset: memcpy() avoids any alignment and aliasing
+         * assumption. */
         if (field->type != PROTOBUF_C_TYPE_STRING && field->type != PROTOBUF_C_TYPE_MESSAGE)
                 return nullptr;
         if (field->label != PROTOBUF_C_LABEL_REPEATED)
@@ -75,14 +77,15 @@ static struct nd_error *walk_message(const struct walk *walk, ProtobufCMessage *
         if (depth > ND_PROTOBUF_DEPTH)
                 return nd_error_new(ND_INVALID, 0, "%s is nested deeper than %d", type->name, ND_PROTOBUF_DEPTH);
         for (unsigned i = 0; i < message->n_unknown_fields; i++)
-                if (message->unknown_fields[i].tag == 0) /* protobuf-c lets an overlong zero pass, which no field may have */
+                /* protobuf-c accepts an overlong zero, which is not a valid field number. */
+                if (message->unknown_fields[i].tag == 0)
                         return nd_error_new(ND_INVALID, 0, "%s has a field without a number", type->name);
         for (unsigned i = 0; i < type->n_fields; i++)
                 nd_try(walk_field(walk, &type->fields[i], (char *) message, depth));
         return nullptr;
 }
 
-/* ---- in ---- */
+/* ---- decoding ---- */
 
 static struct nd_error *refuse_dirty(char **string, [[maybe_unused]] void *userdata) {
         if (nd_text_utf8_valid(*string, strlen(*string)))
@@ -113,7 +116,7 @@ void nd_protobuf_free(ProtobufCMessage *message) {
                 protobuf_c_message_free_unpacked(message, &budget_allocator);
 }
 
-/* ---- out ---- */
+/* ---- encoding ---- */
 
 struct replaced {
         char **place;
@@ -141,7 +144,7 @@ void nd_protobuf_pack(const ProtobufCMessage *message, struct nd_text *ret) {
         struct cleaning cleaning = {};
         size_t size;
 
-        /* Our own messages are never that deep; an error is a bug that a test would find. */
+        /* Our own messages never nest that deep; an error is a bug that a test would find. */
         nd_ignore(walk_message(&(struct walk) {.string = replace_dirty, .userdata = &cleaning}, (ProtobufCMessage *) message,
                                0));
         size = protobuf_c_message_get_packed_size(message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* spdy-headers.c - SPDY/3 header blocks: compressed lists of names and values */
+/* spdy-headers.c - see spdy-headers.h */
 #include "net/spdy-headers.h"
 
 #include <endian.h>
@@ -8,7 +8,8 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
-/* Part of the protocol (SPDY/3.1 section 2.6.10.1): words as they stand in a block, with a length before each, then common values. */
+/* Part of the protocol (SPDY/3.1 section 2.6.10.1): header names as in a block, with a length
+ * before each, then common values. */
 /* clang-format off */
 const char nd_spdy_dictionary[ND_SPDY_DICTIONARY + 1] =
         "\0\0\0\7" "options" "\0\0\0\4" "head" "\0\0\0\4" "post" "\0\0\0\3" "put" "\0\0\0\6" "delete" "\0\0\0\5" "trace"
@@ -37,8 +38,9 @@ const char nd_spdy_dictionary[ND_SPDY_DICTIONARY + 1] =
 
 enum {
         INFLATED_PIECE = 2048,
-        OUR_WINDOW =
-                11, /* bits: as much as the dictionary needs. With it and OUR_MEMORY our side costs 10 kB instead of 256 */
+        /* Window bits: as large as the dictionary. With OUR_MEMORY our side takes 10 kB instead of
+         * 256. */
+        OUR_WINDOW = 11,
         OUR_MEMORY = 1,
 };
 
@@ -60,7 +62,7 @@ struct nd_error *nd_spdy_codec_new(struct nd_spdy_codec **ret) {
         if (inflateInit(&codec->in) != Z_OK ||
             deflateInit2(&codec->out, Z_BEST_SPEED, Z_DEFLATED, OUR_WINDOW, OUR_MEMORY, Z_DEFAULT_STRATEGY) != Z_OK ||
             deflateSetDictionary(&codec->out, (const Bytef *) nd_spdy_dictionary, ND_SPDY_DICTIONARY) != Z_OK)
-                return nd_error_new(ND_INTERNAL, 0, "zlib cannot begin a stream; is there memory left?");
+                return nd_error_new(ND_INTERNAL, 0, "initialize a zlib stream; out of memory?");
         *ret = nd_take_ptr(codec);
         return nullptr;
 }
@@ -86,17 +88,17 @@ static struct nd_error *inflate_block(struct nd_spdy_codec *codec, const char *b
                 if (result == Z_NEED_DICT)
                         result = inflateSetDictionary(z, (const Bytef *) nd_spdy_dictionary, ND_SPDY_DICTIONARY);
                 else if (result == Z_BUF_ERROR && z->avail_in == 0)
-                        return nullptr; /* the last piece ended where the block did */
+                        return nullptr; /* the last piece ended with the block */
                 if (result != Z_OK)
                         return nd_error_new(ND_INVALID, 0,
-                                            "a header block is not of the zlib stream with SPDY/3's dictionary");
+                                            "header block does not continue the zlib stream with the SPDY/3 dictionary");
                 nd_text_append(out, piece, sizeof piece - z->avail_out);
                 if (out->overflow)
                         return nd_error_new(ND_EXHAUSTED, 0, "a header block inflates to more than %d bytes", ND_SPDY_HEADERS);
         }
 }
 
-/* Walks over an inflated block. */
+/* Cursor over an inflated block. */
 struct walk {
         char *at;
         size_t left;
@@ -137,15 +139,14 @@ static bool is_known(const struct nd_spdy_block *block, const char *name) {
         return false;
 }
 
-/* A string is terminated where the next one's length begins, once that has been read. */
+/* A string is terminated at the length field of the next one, once that has been read. */
 static struct nd_error *parse_block(struct walk walk, struct nd_spdy_block *block) {
         uint32_t count, length;
 
         if (!walk_number(&walk, &count))
                 return nd_error_new(ND_INVALID, 0, "a header block ends before its first number");
         if (count > ND_SPDY_FIELDS)
-                return nd_error_new(ND_EXHAUSTED, 0, "a header block has %u headers, and %d are allowed", count,
-                                    ND_SPDY_FIELDS);
+                return nd_error_new(ND_EXHAUSTED, 0, "header block has %u headers, the maximum is %d", count, ND_SPDY_FIELDS);
         for (uint32_t i = 0; i < count; i++) {
                 struct nd_spdy_header *header = block->headers + i;
                 uint32_t value_length;
@@ -156,7 +157,7 @@ static struct nd_error *parse_block(struct walk walk, struct nd_spdy_block *bloc
                 if (!walk_string(&walk, length, &header->name))
                         return nd_error_new(ND_INVALID, 0, "the name of header %u is cut off", i);
                 if (!is_name(header->name, length))
-                        return nd_error_new(ND_INVALID, 0, "the name of header %u is not a word in lower case", i);
+                        return nd_error_new(ND_INVALID, 0, "invalid name of header %u: expected a lower-case token", i);
                 name_end = walk.at;
                 if (!walk_number(&walk, &value_length) || !walk_string(&walk, value_length, &header->value))
                         return nd_error_new(ND_INVALID, 0, "the value of header %u is cut off", i);
@@ -165,9 +166,10 @@ static struct nd_error *parse_block(struct walk walk, struct nd_spdy_block *bloc
                 value_end = walk.at;
                 if (i + 1 < count && !walk_number(&walk, &length))
                         return nd_error_new(ND_INVALID, 0, "a header block ends before the name of header %u", i + 1);
-                *value_end = '\0'; /* of the last one: the text's own terminator or what follows the list */
+                /* Of the last one: the buffer's terminator or the byte after the list. */
+                *value_end = '\0';
                 if (is_known(block, header->name))
-                        return nd_error_new(ND_INVALID, 0, "header '%s' stands twice in a block", header->name);
+                        return nd_error_new(ND_INVALID, 0, "header '%s' appears twice in a block", header->name);
                 block->count++;
         }
         return walk.left == 0 ? nullptr : nd_error_new(ND_INVALID, 0, "a header block has bytes after its last header");
@@ -199,7 +201,8 @@ static void deflate_block(struct nd_spdy_codec *codec, const struct nd_text *pla
         do {
                 z->next_out = (Bytef *) piece;
                 z->avail_out = sizeof piece;
-                (void) deflate(z, Z_SYNC_FLUSH); /* has room and a stream that was begun: nothing is left to fail */
+                /* Cannot fail: there is room, and the stream was initialized. */
+                (void) deflate(z, Z_SYNC_FLUSH);
                 nd_text_append(out, piece, sizeof piece - z->avail_out);
         } while (z->avail_out == 0);
 }

@@ -2,21 +2,25 @@
 /* spdy.c - the server's side of one SPDY/3.1 connection, without any I/O
  *
  * Theory of operation
- *   Input is a walk over frames: @STEP_HEADER collects the eight bytes that each begins with, then a control frame is collected whole (@STEP_CONTROL, it
- *   is small) and a data frame is passed on in the pieces it comes in (@STEP_DATA, it may be 16 MiB and is never stored). @STEP_FIN stands between a
- *   frame with the FIN flag and the next one, since such a frame may be two events.
- *   Output is one queue of bytes. Data stops being taken at the settings' bound; answers (replies, pings, resets, farewells) have ND_SPDY_ANSWERS more,
- *   because they cannot wait. Only the peer's frames cause them, so a peer that goes on without reading is found out here, and its connection fails.
+ *   Input is parsed frame by frame: @STEP_HEADER buffers the eight bytes of a frame header, then a
+ *   control frame is buffered whole (@STEP_CONTROL, it is small) and a data frame is passed on in
+ *   the pieces it comes in (@STEP_DATA, it may be 16 MiB and is never stored). @STEP_FIN follows a
+ *   frame with the FIN flag, since such a frame may be two events.
+ *   Output is one queue of bytes. Data is accepted up to the limit in the settings; answers
+ *   (replies, pings, resets, GOAWAY) have ND_SPDY_ANSWERS more, because they cannot wait. Only the
+ *   peer's frames cause answers, so this limit detects a peer that sends without reading, and its
+ *   connection fails.
  *
- * Who is bounded by what
- *      header blocks     ND_SPDY_CONTROL compressed, ND_SPDY_HEADERS inflated, ND_SPDY_FIELDS headers
+ * Limits
+ *      header blocks     ND_SPDY_CONTROL compressed, ND_SPDY_HEADERS inflated, ND_SPDY_FIELDS
+ *      headers
  *      streams           the settings' number; one more gets RST_STREAM(REFUSED_STREAM)
- *      data coming in    nothing is held here
- *      data going out    the settings' bytes for all streams together
+ *      incoming data     not stored here
+ *      outgoing data     the settings' bytes for all streams together
  *
- * Owns       the streams' states, both zlib streams, the queue. Attachments are the owner's.
- * Invariant  a block of headers is inflated even when nobody wants it: the next one builds upon it. For the same reason a SYN_REPLY that was
- *            deflated is queued or the connection fails.
+ * Owns       the streams' states, both zlib streams, the queue. Attachments belong to the owner.
+ * Invariant  a header block is inflated even if its stream is refused: the next one builds upon it.
+ *            For the same reason a SYN_REPLY that was deflated is queued or the connection fails.
  * See also   spdy-headers.c */
 #include "net/spdy.h"
 
@@ -31,8 +35,9 @@ enum {
         VERSION = 3,
         FLAG_FIN = 0x01,
         FLAG_UNIDIRECTIONAL = 0x02,
-        OUTPUT_LEAST = 4 << 10, /* a smaller bound on output would only give smaller frames */
-        QUEUE_KEPT = 64 << 10,  /* memory that an empty queue keeps, for the next piece of a busy stream */
+        OUTPUT_LEAST = 4 << 10, /* a smaller limit would only make frames smaller */
+        /* Memory that an empty queue keeps, for the next write of a busy stream. */
+        QUEUE_KEPT = 64 << 10,
         ID_MASK = 0x7fffffff,
 };
 
@@ -69,8 +74,8 @@ struct nd_spdy {
         bool said_goodbye;
 
         enum step step;
-        size_t remaining;    /* bytes of this step that have not come */
-        struct nd_text part; /* of a frame's header or of a control frame */
+        size_t remaining;    /* bytes missing in this step */
+        struct nd_text part; /* a frame header or control frame, incomplete */
         unsigned control;    /* its type */
         uint32_t frame_stream;
         uint8_t frame_flags;
@@ -78,7 +83,7 @@ struct nd_spdy {
 
         char *queue;
         size_t queue_capacity, queue_begin, queue_length;
-        bool overrun; /* an answer found no room */
+        bool overrun; /* an answer exceeded the limit */
         bool failed;
 };
 
@@ -157,7 +162,7 @@ static void queue_words(struct nd_spdy *spdy, uint32_t first, uint8_t flags, siz
         queue_add(spdy, words, sizeof words);
 }
 
-/* Queues a control frame, or finds that the peer has let too many answers pile up. */
+/* Queues a control frame, or fails if the peer has left too many answers unread. */
 static void answer(struct nd_spdy *spdy, enum control type, const void *payload, size_t length) {
         if (spdy->queue_length + FRAME_HEADER + length > spdy->settings.output + ND_SPDY_ANSWERS) {
                 spdy->overrun = true;
@@ -325,7 +330,7 @@ static void tell(struct nd_spdy_event *event, enum nd_spdy_kind kind, const stru
         *event = (struct nd_spdy_event) {.kind = kind, .stream = stream->id, .attachment = stream->attachment};
 }
 
-/* The step after a frame: its end may be the end of what the peer sends on the stream. */
+/* The step after a frame: the frame may end the peer's side of the stream. */
 static void end_frame(struct nd_spdy *spdy) {
         if (spdy->frame_flags & FLAG_FIN)
                 expect(spdy, STEP_FIN, 0);
@@ -344,7 +349,7 @@ static void end_of_stream(struct nd_spdy *spdy, struct nd_spdy_event *ret) {
         forget_if_over(spdy, stream);
 }
 
-/* The header block of a control frame, from an offset on. */
+/* Reads the header block of a control frame, from an offset on. */
 static struct nd_error *read_block(struct nd_spdy *spdy, size_t offset) {
         nd_spdy_block_done(&spdy->block);
         if (spdy->part.length < offset)
@@ -361,7 +366,7 @@ static struct nd_error *open_stream(struct nd_spdy *spdy, struct nd_spdy_event *
         nd_try(read_block(spdy, 10)); /* after stream, associated stream, priority and slot */
         id = word_at(spdy, 0) & ID_MASK;
         if (id % 2 == 0 || id <= spdy->last_stream)
-                return nd_error_new(ND_INVALID, 0, "the peer opens stream %u after %u; its numbers are odd and rise", id,
+                return nd_error_new(ND_INVALID, 0, "peer opens stream %u after %u; numbers must be odd and ascending", id,
                                     spdy->last_stream);
         spdy->last_stream = id;
         spdy->frame_stream = id;
@@ -381,7 +386,8 @@ static struct nd_error *open_stream(struct nd_spdy *spdy, struct nd_spdy_event *
         return nullptr;
 }
 
-/* More headers on a stream: nobody in Kubernetes sends them, but they belong to the zlib stream. */
+/* More headers on a stream: no client in Kubernetes sends them, but they are part of the zlib
+ * stream. */
 static struct nd_error *pass_over_headers(struct nd_spdy *spdy) {
         nd_try(read_block(spdy, 4));
         spdy->frame_stream = word_at(spdy, 0) & ID_MASK;
@@ -398,7 +404,7 @@ static void on_reset(struct nd_spdy *spdy, struct nd_spdy_event *ret) {
         forget(spdy, stream);
 }
 
-/* A ping with an odd number is the peer's own and wants it back. */
+/* A ping with an odd number is from the peer and must be echoed. */
 static void on_ping(struct nd_spdy *spdy, struct nd_spdy_event *ret) {
         if (word_at(spdy, 0) % 2 == 1)
                 answer(spdy, PING, spdy->part.bytes, 4);
@@ -413,12 +419,12 @@ static struct nd_error *require(const struct nd_spdy *spdy, size_t length) {
 }
 
 static struct nd_error *control_frame(struct nd_spdy *spdy, struct nd_spdy_event *ret) {
-        spdy->frame_stream = 0; /* which no stream has: a FIN flag where none belongs ends nothing */
+        spdy->frame_stream = 0; /* not a stream: a stray FIN flag has no effect */
         switch (spdy->control) {
         case SYN_STREAM:
                 return open_stream(spdy, ret);
         case SYN_REPLY:
-                return nd_error_new(ND_INVALID, 0, "the peer answers a stream that nobody has opened");
+                return nd_error_new(ND_INVALID, 0, "SYN_REPLY for a stream that was never opened");
         case HEADERS:
                 return pass_over_headers(spdy);
         case RST_STREAM:
@@ -433,7 +439,9 @@ static struct nd_error *control_frame(struct nd_spdy *spdy, struct nd_spdy_event
                 nd_try(require(spdy, 8));
                 *ret = (struct nd_spdy_event) {.kind = ND_SPDY_GOAWAY, .status = word_at(spdy, 4)};
                 return nullptr;
-        default: /* settings and window updates, which its peers ignore as well, and what a later version may add */
+        /* SETTINGS and WINDOW_UPDATE, which Kubernetes' clients ignore too, and additions of later
+         * versions. */
+        default:
                 return nullptr;
         }
 }
@@ -461,17 +469,16 @@ static struct nd_error *begin_frame(struct nd_spdy *spdy, struct nd_spdy_event *
         if (!(first & 0x80000000U))
                 return begin_data(spdy, first, length, ret);
         if ((first >> 16 & 0x7fff) != VERSION)
-                return nd_error_new(ND_INVALID, 0, "a control frame of version %u; only SPDY/3.1 is spoken here",
+                return nd_error_new(ND_INVALID, 0, "control frame of version %u; only SPDY/3.1 is supported",
                                     first >> 16 & 0x7fff);
         if (length > ND_SPDY_CONTROL)
-                return nd_error_new(ND_EXHAUSTED, 0, "a control frame of %zu bytes, and %d are allowed", length,
-                                    ND_SPDY_CONTROL);
+                return nd_error_new(ND_EXHAUSTED, 0, "control frame of %zu bytes, the maximum is %d", length, ND_SPDY_CONTROL);
         spdy->control = first & 0xffff;
         expect(spdy, STEP_CONTROL, length);
         return nullptr;
 }
 
-/* A piece of data goes on as it came; that of a stream that is gone is dropped. */
+/* Passes on a piece of data; data of a stream that no longer exists is discarded. */
 static size_t data_piece(struct nd_spdy *spdy, const char *bytes, size_t length, struct nd_spdy_event *ret) {
         struct stream *stream = find(spdy, spdy->frame_stream);
         size_t n = length < spdy->remaining ? length : spdy->remaining;
@@ -487,7 +494,7 @@ static size_t data_piece(struct nd_spdy *spdy, const char *bytes, size_t length,
         return n;
 }
 
-/* Takes bytes for the present step and goes on to the next when they are complete. */
+/* Consumes bytes for the current step and advances when they are complete. */
 static struct nd_error *advance(struct nd_spdy *spdy, const char *bytes, size_t length, size_t *used,
                                 struct nd_spdy_event *ret) {
         size_t n = length < spdy->remaining ? length : spdy->remaining;
@@ -517,7 +524,7 @@ static struct nd_error *receive(struct nd_spdy *spdy, const char *bytes, size_t 
         while (ret->kind == ND_SPDY_NOTHING && (*used < length || spdy->remaining == 0)) {
                 nd_try(advance(spdy, bytes + *used, length - *used, used, ret));
                 if (spdy->overrun)
-                        return nd_error_new(ND_EXHAUSTED, 0, "the peer sends requests and does not read the answers");
+                        return nd_error_new(ND_EXHAUSTED, 0, "peer sends requests without reading the responses");
         }
         return nullptr;
 }
@@ -529,7 +536,7 @@ struct nd_error *nd_spdy_receive(struct nd_spdy *spdy, const char *bytes, size_t
         *ret = (struct nd_spdy_event) {};
         *ret_used = 0;
         if (spdy->failed)
-                return nd_error_new(ND_INVALID, 0, "the connection has failed before");
+                return nd_error_new(ND_INVALID, 0, "connection has already failed");
         error = receive(spdy, bytes, length, ret_used, ret);
         if (!error)
                 return nullptr;

@@ -12,7 +12,7 @@
 
 enum {
         ANSWER = 4096,
-        TRIES = 4, /* answers to questions of before, should there be any */
+        TRIES = 4, /* skips replies to earlier requests */
 };
 
 int nd_tcp_owner_open(void) {
@@ -48,7 +48,7 @@ static bool make_question(int fd, struct question *ret) {
         return true;
 }
 
-/* Once the process has closed the socket, older kernels say uid 0. */
+/* After the process has closed the socket, older kernels report uid 0. */
 static struct nd_tcp_owner read_answer(const struct nlmsghdr *head) {
         const struct inet_diag_msg *message = NLMSG_DATA(head);
         struct nd_tcp_owner owner = {};

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tcp-owner.h - whose the other end of a TCP connection on this machine is
+/* tcp-owner.h - which user and cgroup own the other end of a local TCP connection
  *
- * TCP has no SO_PEERCRED. The kernel tells by NETLINK_SOCK_DIAG whose a socket is, by its two addresses; that takes microseconds, and waits for nothing but the kernel. Without the
- * module (tcp_diag) nothing is known. */
+ * TCP has no SO_PEERCRED. The kernel reports the owner of a socket, found by its two addresses,
+ * through NETLINK_SOCK_DIAG; that takes microseconds and waits for nothing but the kernel. Without
+ * the kernel module tcp_diag the owner is unknown. */
 #pragma once
 
 #include <stdint.h>
 
 struct nd_tcp_owner {
-        bool known;      /* otherwise the socket is gone, or on its way, or elsewhere */
-        uint32_t uid;    /* of the process that made it, as our user namespace sees it */
-        uint64_t cgroup; /* that it was made in; 0 where the kernel does not tell */
+        bool known;      /* false: the socket is closed, not established yet, or on another host */
+        uint32_t uid;    /* of the process that created it, as our user namespace sees it */
+        uint64_t cgroup; /* in which it was created; 0 if the kernel does not report it */
 };
 
-/* A socket for questions; negative = there will be no answers. */
+/* Opens a netlink socket for queries; negative = owners stay unknown. */
 [[nodiscard]] int nd_tcp_owner_open(void);
 
-/* Of the peer of a connected socket. Never blocks. */
+/* Looks up the peer of a connected socket. Never blocks. */
 [[nodiscard]] struct nd_tcp_owner nd_tcp_owner_of(int questions, int fd);

@@ -51,10 +51,10 @@ static void a_line_has_a_ceiling([[maybe_unused]] void **state) {
         memset(much, 'x', 1 << 20);
         for (int i = 0; i < 16 && !error; i++)
                 error = nd_api_lines_feed(&lines, much, 1 << 20);
-        expect_error(error, ND_EXHAUSTED, "more than");
+        expect_error(error, ND_EXHAUSTED, "exceeds");
 }
 
-static void a_page_has_its_items_and_the_way_on([[maybe_unused]] void **state) {
+static void a_page_has_its_items_and_the_continuation([[maybe_unused]] void **state) {
         static const char text[] =
                 "{\"kind\":\"PodList\",\"metadata\":{\"resourceVersion\":\"77\",\"continue\":\"abc\"},\"items\":[{},{}]}";
         static const char last[] = "{\"metadata\":{\"resourceVersion\":\"77\"},\"items\":null}";
@@ -69,10 +69,10 @@ static void a_page_has_its_items_and_the_way_on([[maybe_unused]] void **state) {
         assert_null(page.items);
         assert_string_equal(page.continuation, "");
         nd_api_page_done(&page);
-        expect_error(nd_api_page_parse("{}", 2, &page), ND_INVALID, "no list");
+        expect_error(nd_api_page_parse("{}", 2, &page), ND_INVALID, "not a list");
 }
 
-static void a_refusal_says_what_the_server_said([[maybe_unused]] void **state) {
+static void a_refusal_contains_the_servers_message([[maybe_unused]] void **state) {
         static const char status[] = "{\"kind\":\"Status\",\"message\":\"no such thing\",\"code\":404}";
         nd_autoerror struct nd_error *error = nd_api_refusal(404, status, strlen(status));
 
@@ -87,8 +87,8 @@ int main(void) {
                 cmocka_unit_test(events_are_the_same_in_pieces_of_any_size),
                 cmocka_unit_test(an_error_event_ends_a_watch_with_its_status),
                 cmocka_unit_test(a_line_has_a_ceiling),
-                cmocka_unit_test(a_page_has_its_items_and_the_way_on),
-                cmocka_unit_test(a_refusal_says_what_the_server_said),
+                cmocka_unit_test(a_page_has_its_items_and_the_continuation),
+                cmocka_unit_test(a_refusal_contains_the_servers_message),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Our client and our server on one loop; clients that are not ours are in tests/component/grpc. */
+/* Our client and our server on one loop; tests/component/grpc has foreign clients. */
 #include "net/grpc-client.h"
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void handle_hold(struct nd_grpc_call *call, [[maybe_unused]] const char *
         nd_grpc_call_on_cancel(call, on_held_cancelled, scene);
 }
 
-/* As most handlers do: a call that nobody waits for is ended there and then. */
+/* As most handlers do: finish a cancelled call immediately. */
 static void on_yielded(void *userdata) {
         struct scene *scene = userdata;
 
@@ -64,7 +64,7 @@ static void handle_yield(struct nd_grpc_call *call, [[maybe_unused]] const char 
         nd_grpc_call_on_cancel(call, on_yielded, scene);
 }
 
-/* Sends one message whenever the one before has been taken, and ends after three. */
+/* Sends one message each time the queue has drained, and ends after three. */
 static void on_drained(void *userdata) {
         struct scene *scene = userdata;
 
@@ -182,7 +182,7 @@ static void a_stream_ends_with_its_status(void **state) {
         assert_string_equal(scene->text, "that was all");
 }
 
-static void a_stream_is_told_when_all_was_taken(void **state) {
+static void a_stream_is_notified_when_its_queue_has_drained(void **state) {
         struct scene *scene = *state;
 
         (void) start(scene, "/t/Drip", "drop", 4, 0);
@@ -193,7 +193,7 @@ static void a_stream_is_told_when_all_was_taken(void **state) {
         assert_int_equal(scene->code, ND_OK);
 }
 
-static void an_answer_past_its_bound_ends_the_call_and_tells_the_handler(void **state) {
+static void an_oversized_answer_ends_the_call_and_notifies_the_handler(void **state) {
         nd_autofree char *large = nd_calloc(ND_GRPC_MESSAGE + 1, 1);
         struct scene *scene = *state;
 
@@ -207,7 +207,8 @@ static void an_answer_past_its_bound_ends_the_call_and_tells_the_handler(void **
 static void a_deadline_ends_the_call_on_both_sides(void **state) {
         struct scene *scene = *state;
 
-        /* On a slow machine the deadline may pass before the request is on its way: then again with more time. */
+        /* On a slow host the deadline may pass before the request is sent: then retry with more
+         * time. */
         for (uint64_t timeout_us = 50 * ND_MS_US; !scene->held; timeout_us *= 2) {
                 unsigned ends = scene->ends;
 
@@ -219,8 +220,8 @@ static void a_deadline_ends_the_call_on_both_sides(void **state) {
         assert_true(nd_grpc_call_cancelled(scene->held));
 }
 
-/* Whichever side's timer is first. */
-static void deadlines_of_calls_that_their_handlers_end_leave_nothing(void **state) {
+/* Either side's timer may be first. */
+static void deadlines_of_calls_that_their_handlers_end_leave_no_timer(void **state) {
         struct scene *scene = *state;
 
         for (unsigned i = 1; i <= 40; i++) {
@@ -245,7 +246,7 @@ static void a_handler_that_sends_too_much_still_has_its_call(void **state) {
         assert_int_equal(scene->held_cancelled, 1);
 }
 
-static void cancelling_tells_the_handler_once(void **state) {
+static void cancelling_notifies_the_handler_once(void **state) {
         struct scene *scene = *state;
         int32_t call = start(scene, "/t/Hold", "", 0, 0);
 
@@ -272,7 +273,7 @@ static void a_server_that_goes_away_ends_every_call(void **state) {
         assert_int_equal(scene->held_cancelled, 1);
 }
 
-static void an_unknown_method_says_so(void **state) {
+static void an_unknown_method_is_an_error_that_names_it(void **state) {
         struct scene *scene = *state;
 
         (void) start(scene, "/t/Nothing", "", 0, 0);
@@ -281,7 +282,7 @@ static void an_unknown_method_says_so(void **state) {
         assert_string_equal(scene->text, "unknown method /t/Nothing");
 }
 
-static void nobody_listening_is_an_error_that_names_the_socket([[maybe_unused]] void **state) {
+static void a_failed_connect_is_an_error_that_names_the_socket([[maybe_unused]] void **state) {
         char *answer;
         size_t length;
 
@@ -293,16 +294,15 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(an_echo_comes_back, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_stream_ends_with_its_status, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(a_stream_is_told_when_all_was_taken, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(an_answer_past_its_bound_ends_the_call_and_tells_the_handler, set_up,
-                                                tear_down),
+                cmocka_unit_test_setup_teardown(a_stream_is_notified_when_its_queue_has_drained, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(an_oversized_answer_ends_the_call_and_notifies_the_handler, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_deadline_ends_the_call_on_both_sides, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(deadlines_of_calls_that_their_handlers_end_leave_nothing, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(deadlines_of_calls_that_their_handlers_end_leave_no_timer, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_handler_that_sends_too_much_still_has_its_call, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(cancelling_tells_the_handler_once, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(cancelling_notifies_the_handler_once, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(a_server_that_goes_away_ends_every_call, set_up, tear_down),
-                cmocka_unit_test_setup_teardown(an_unknown_method_says_so, set_up, tear_down),
-                cmocka_unit_test(nobody_listening_is_an_error_that_names_the_socket),
+                cmocka_unit_test_setup_teardown(an_unknown_method_is_an_error_that_names_it, set_up, tear_down),
+                cmocka_unit_test(a_failed_connect_is_an_error_that_names_the_socket),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -88,7 +88,7 @@ static void status_texts_survive_the_wire([[maybe_unused]] void **state) {
         assert_string_equal(decoded, text);
 }
 
-static void a_bad_escape_stays_as_it_is([[maybe_unused]] void **state) {
+static void an_invalid_escape_is_left_unchanged([[maybe_unused]] void **state) {
         nd_autofree char *decoded = nd_grpc_decode_text("50% %zz %4 %", 12);
 
         assert_string_equal(decoded, "50% %zz %4 %");
@@ -101,7 +101,7 @@ int main(void) {
                 cmocka_unit_test(timeouts_have_eight_digits_and_a_unit),
                 cmocka_unit_test(a_timeout_is_written_as_it_is_read),
                 cmocka_unit_test(status_texts_survive_the_wire),
-                cmocka_unit_test(a_bad_escape_stays_as_it_is),
+                cmocka_unit_test(an_invalid_escape_is_left_unchanged),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

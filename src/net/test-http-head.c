@@ -3,7 +3,7 @@
 
 #include "net/http-head.h"
 
-/* What a kubelet sends for `kubectl exec`, query of the original request included. */
+/* A kubelet's request for `kubectl exec`, with the query of the original request. */
 static const char exec_head[] = "POST /exec/aB3_-x9Z?command=ls&stdout=true HTTP/1.1\r\n"
                                 "Host: 127.0.0.1:40000\r\n"
                                 "Connection: Upgrade\r\n"
@@ -24,7 +24,7 @@ static void expect_refusal(const char *text, enum nd_error_code code, const char
         assert_null(head.bytes);
 }
 
-static void a_head_is_read_and_what_follows_is_left([[maybe_unused]] void **state) {
+static void a_head_is_parsed_and_later_bytes_are_left([[maybe_unused]] void **state) {
         nd_autotext struct nd_text bytes = ND_TEXT(4096);
         nd_autohead struct nd_http_head head = {};
         size_t used;
@@ -72,7 +72,7 @@ static void repeated_fields_and_lists_are_one_list([[maybe_unused]] void **state
         assert_false(nd_http_head_lists(&head, "Sec-WebSocket-Protocol", "v4.channel.k8s.io"));
 }
 
-static void what_two_readers_could_read_differently_is_refused([[maybe_unused]] void **state) {
+static void ambiguous_heads_are_refused([[maybe_unused]] void **state) {
         static const struct {
                 const char *text, *words;
         } cases[] = {
@@ -86,9 +86,9 @@ static void what_two_readers_could_read_differently_is_refused([[maybe_unused]] 
                 {"GET http://a/ HTTP/1.1\r\n\r\n", "begin with '/'"},
                 {"GET /a\tb HTTP/1.1\r\n\r\n", "control character"},
                 {"GET / HTTP/1.1\r\nHost\r\n\r\n", "no colon"},
-                {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", "not a word"},
-                {"GET / HTTP/1.1\r\n: a\r\n\r\n", "not a word"},
-                {"GET / HTTP/1.1\r\nA: b\r\n folded: c\r\n\r\n", "not a word"},
+                {"GET / HTTP/1.1\r\nHost : a\r\n\r\n", "invalid header name"},
+                {"GET / HTTP/1.1\r\n: a\r\n\r\n", "invalid header name"},
+                {"GET / HTTP/1.1\r\nA: b\r\n folded: c\r\n\r\n", "invalid header name"},
                 {"GET / HTTP/1.1\r\nA: b\nC: d\r\n\r\n", "control character"},
                 {"GET / HTTP/1.1\r\nA: b\r\r\n\r\n", "control character"},
                 {"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello", "body"},
@@ -132,7 +132,7 @@ static void an_upgrade_is_answered_with_its_fields_only([[maybe_unused]] void **
                             "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
 }
 
-static void a_refusal_is_answered_with_words_and_ends_the_connection([[maybe_unused]] void **state) {
+static void a_refusal_has_a_text_and_closes_the_connection([[maybe_unused]] void **state) {
         static const unsigned statuses[] = {400, 403, 404, 431, 503, 500};
         static const enum nd_error_code codes[] = {ND_INVALID,   ND_DENIED,      ND_NOT_FOUND,
                                                    ND_EXHAUSTED, ND_UNAVAILABLE, ND_INTERNAL};
@@ -149,7 +149,7 @@ static void a_refusal_is_answered_with_words_and_ends_the_connection([[maybe_unu
         }
 }
 
-static void an_answer_is_read_by_whoever_asked([[maybe_unused]] void **state) {
+static void a_client_parses_the_response([[maybe_unused]] void **state) {
         static const char good[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\nnext",
                           *const bad[] = {
                                   "HTTP/1.0 101 X\r\n\r\n",  "HTTP/1.1 1x1 X\r\n\r\n",           "HTTP/1.1 099 X\r\n\r\n",
@@ -170,15 +170,15 @@ static void an_answer_is_read_by_whoever_asked([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_head_is_read_and_what_follows_is_left),
+                cmocka_unit_test(a_head_is_parsed_and_later_bytes_are_left),
                 cmocka_unit_test(a_head_may_come_byte_by_byte),
                 cmocka_unit_test(repeated_fields_and_lists_are_one_list),
-                cmocka_unit_test(what_two_readers_could_read_differently_is_refused),
+                cmocka_unit_test(ambiguous_heads_are_refused),
                 cmocka_unit_test(a_null_byte_is_refused_before_the_head_is_whole),
                 cmocka_unit_test(a_head_has_bounds),
                 cmocka_unit_test(an_upgrade_is_answered_with_its_fields_only),
-                cmocka_unit_test(an_answer_is_read_by_whoever_asked),
-                cmocka_unit_test(a_refusal_is_answered_with_words_and_ends_the_connection),
+                cmocka_unit_test(a_client_parses_the_response),
+                cmocka_unit_test(a_refusal_has_a_text_and_closes_the_connection),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

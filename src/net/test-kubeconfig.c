@@ -50,7 +50,7 @@ static void the_current_context_is_taken([[maybe_unused]] void **state) {
         assert_false(config.insecure);
 }
 
-static void files_are_beside_it([[maybe_unused]] void **state) {
+static void paths_are_relative_to_the_kubeconfig([[maybe_unused]] void **state) {
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig config = {};
         scratch_directory directory = scratch_make();
         nd_autofree char *path = nd_format("%s/config", directory), *token = nd_format("%s/token", directory);
@@ -65,7 +65,7 @@ static void files_are_beside_it([[maybe_unused]] void **state) {
         assert_string_equal(config.token_file, token);
 }
 
-static void what_cannot_be_used_is_refused_with_words([[maybe_unused]] void **state) {
+static void unsupported_users_and_contexts_are_refused_with_the_reason([[maybe_unused]] void **state) {
         struct nd_kubeconfig config;
 
         expect_error(nd_kubeconfig_parse(whole, strlen(whole), "plugin", &config), ND_UNIMPLEMENTED,
@@ -77,7 +77,7 @@ static void what_cannot_be_used_is_refused_with_words([[maybe_unused]] void **st
         expect_error(nd_kubeconfig_parse("[]", 2, nullptr, &config), ND_INVALID, "not a kubeconfig");
 }
 
-static void a_pod_is_told_by_files_and_variables([[maybe_unused]] void **state) {
+static void a_pods_configuration_comes_from_files_and_variables([[maybe_unused]] void **state) {
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig config = {};
         scratch_directory directory = scratch_make();
 
@@ -98,9 +98,9 @@ static void a_pod_is_told_by_files_and_variables([[maybe_unused]] void **state) 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_current_context_is_taken),
-                cmocka_unit_test(files_are_beside_it),
-                cmocka_unit_test(what_cannot_be_used_is_refused_with_words),
-                cmocka_unit_test(a_pod_is_told_by_files_and_variables),
+                cmocka_unit_test(paths_are_relative_to_the_kubeconfig),
+                cmocka_unit_test(unsupported_users_and_contexts_are_refused_with_the_reason),
+                cmocka_unit_test(a_pods_configuration_comes_from_files_and_variables),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

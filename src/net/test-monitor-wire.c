@@ -11,7 +11,7 @@ static void put(char file[static ND_MONITOR_RECORD], const struct nd_monitor_rec
         memcpy(file + (size_t) number * ND_MONITOR_SLOT, slot, sizeof slot);
 }
 
-static void a_record_tells_the_last_phase_that_was_written([[maybe_unused]] void **state) {
+static void a_record_gives_the_last_phase_that_was_written([[maybe_unused]] void **state) {
         char file[ND_MONITOR_RECORD];
         struct nd_monitor_record record;
 
@@ -37,7 +37,7 @@ static void a_record_tells_the_last_phase_that_was_written([[maybe_unused]] void
         assert_true(record.at == UINT64_MAX && record.oom_kills == INT64_MAX && record.lost == UINT64_MAX);
 }
 
-static void what_nobody_could_count_is_not_zero([[maybe_unused]] void **state) {
+static void an_unknown_count_is_not_zero([[maybe_unused]] void **state) {
         char file[ND_MONITOR_RECORD];
         struct nd_monitor_record record;
 
@@ -49,8 +49,8 @@ static void what_nobody_could_count_is_not_zero([[maybe_unused]] void **state) {
         assert_int_equal(record.oom_kills, -1);
 }
 
-/* A reader may come while a slot is being written. */
-static void half_a_slot_has_not_been_written([[maybe_unused]] void **state) {
+/* A reader may read while a slot is being written. */
+static void an_incomplete_slot_counts_as_not_written([[maybe_unused]] void **state) {
         char file[ND_MONITOR_RECORD], slot[ND_MONITOR_SLOT];
         struct nd_monitor_record record;
         unsigned number;
@@ -72,7 +72,7 @@ static void put_words(char *slot, const char *words) {
                 *slot++ = *words++;
 }
 
-static void words_that_a_later_version_adds_are_passed_over([[maybe_unused]] void **state) {
+static void fields_that_a_later_version_adds_are_ignored([[maybe_unused]] void **state) {
         char file[ND_MONITOR_RECORD];
         struct nd_monitor_record record;
 
@@ -113,7 +113,7 @@ static void a_message_is_read_as_it_was_written([[maybe_unused]] void **state) {
         }
 }
 
-static void long_words_are_cut_and_unknown_letters_passed_over([[maybe_unused]] void **state) {
+static void long_texts_are_truncated_and_unknown_letters_ignored([[maybe_unused]] void **state) {
         nd_autofree char *words = nd_malloc(100000);
         char bytes[ND_MONITOR_MESSAGE];
         struct nd_monitor_message message = {.letter = ND_MONITOR_IS_FAILED, .words = words, .length = 100000};
@@ -132,12 +132,12 @@ static void long_words_are_cut_and_unknown_letters_passed_over([[maybe_unused]] 
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_record_tells_the_last_phase_that_was_written),
-                cmocka_unit_test(what_nobody_could_count_is_not_zero),
-                cmocka_unit_test(half_a_slot_has_not_been_written),
-                cmocka_unit_test(words_that_a_later_version_adds_are_passed_over),
+                cmocka_unit_test(a_record_gives_the_last_phase_that_was_written),
+                cmocka_unit_test(an_unknown_count_is_not_zero),
+                cmocka_unit_test(an_incomplete_slot_counts_as_not_written),
+                cmocka_unit_test(fields_that_a_later_version_adds_are_ignored),
                 cmocka_unit_test(a_message_is_read_as_it_was_written),
-                cmocka_unit_test(long_words_are_cut_and_unknown_letters_passed_over),
+                cmocka_unit_test(long_texts_are_truncated_and_unknown_letters_ignored),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

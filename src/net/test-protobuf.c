@@ -4,7 +4,7 @@
 #include <nodens.pb-c.h>
 #include <unit/expect.h>
 
-static void dirty_strings_are_cleaned_on_the_way_out_and_left_alone_here([[maybe_unused]] void **state) {
+static void invalid_strings_are_replaced_in_the_encoding_and_kept_in_the_message([[maybe_unused]] void **state) {
         char dirty[] = "a\xff"
                        "b";
         char *ids[] = {dirty};
@@ -36,7 +36,7 @@ static void a_message_that_would_take_too_much_memory_is_refused([[maybe_unused]
                      "PullProgress");
 }
 
-static void a_string_that_is_not_utf8_is_refused_on_the_way_in([[maybe_unused]] void **state) {
+static void decoding_a_string_that_is_not_utf8_fails([[maybe_unused]] void **state) {
         ProtobufCMessage *read = nullptr;
 
         expect_error(nd_protobuf_unpack(&nodens__v1__pull_request__descriptor, "\x0a\x02\xff\xfe", 4, &read), ND_INVALID,
@@ -52,9 +52,9 @@ static void a_field_without_a_number_is_refused([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(dirty_strings_are_cleaned_on_the_way_out_and_left_alone_here),
+                cmocka_unit_test(invalid_strings_are_replaced_in_the_encoding_and_kept_in_the_message),
                 cmocka_unit_test(a_message_that_would_take_too_much_memory_is_refused),
-                cmocka_unit_test(a_string_that_is_not_utf8_is_refused_on_the_way_in),
+                cmocka_unit_test(decoding_a_string_that_is_not_utf8_fails),
                 cmocka_unit_test(a_field_without_a_number_is_refused),
         };
 

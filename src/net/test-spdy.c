@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-spdy.c - the test is the client: it writes frames by the rules of the protocol, with a zlib of its own, and reads ours
+/* test-spdy.c - the test acts as the client: it writes frames as the protocol demands, with its own
+ * zlib streams, and parses the server's
  *
  * Frames in hexadecimal were written by spdystream, which kubelet and kubectl use. */
 #include <endian.h>
@@ -21,9 +22,9 @@ static const char go_stdout_port[] =
 struct client {
         struct nd_spdy *spdy;
         z_stream out, in;
-        struct nd_text bytes; /* to the server, not given yet */
+        struct nd_text bytes; /* to the server, not delivered yet */
         size_t given;
-        struct nd_text heard; /* from the server, not read yet */
+        struct nd_text heard; /* from the server, not parsed yet */
 };
 
 static void client_begin(struct client *c, struct nd_spdy_settings settings) {
@@ -105,7 +106,7 @@ static void say_open(struct client *c, uint32_t stream, unsigned flags, const ch
         say_block(c, 1, flags, stream, plain.bytes, plain.length);
 }
 
-/* The next event of what was said so far. */
+/* The next event of the bytes delivered so far. */
 static struct nd_error *give(struct client *c, struct nd_spdy_event *ret) {
         struct nd_error *error;
         size_t used;
@@ -150,7 +151,7 @@ static uint32_t word_of(const char *bytes) {
         return be32toh(word);
 }
 
-/* The next whole frame that the server sent; false when there is none. */
+/* The next complete frame that the server sent; false if there is none. */
 static bool read_frame(struct client *c, struct frame *ret) {
         hear(c, SIZE_MAX);
         if (c->heard.length < 8)
@@ -214,7 +215,7 @@ static void expect_reply(struct client *c, uint32_t stream) {
         assert_int_equal(word_of(plain), 0);
 }
 
-/* What a server says last to one who breaks the rules, and nothing more is taken. */
+/* The server's GOAWAY to a peer that violates the protocol; it accepts nothing afterwards. */
 static void expect_failure(struct client *c, enum nd_error_code code, const char *words) {
         struct nd_spdy_event event;
         struct frame frame = {};
@@ -225,10 +226,10 @@ static void expect_failure(struct client *c, enum nd_error_code code, const char
                 ;
         assert_int_equal(frame.first, 0x80030007);
         assert_int_equal(word_of(frame.bytes + 4), 1);
-        expect_error(give(c, &event), ND_INVALID, "failed before");
+        expect_error(give(c, &event), ND_INVALID, "already failed");
 }
 
-static void the_dictionary_is_the_protocols([[maybe_unused]] void **state) {
+static void the_dictionary_is_the_one_of_the_protocol([[maybe_unused]] void **state) {
         assert_true(adler32(adler32(0, nullptr, 0), (const Bytef *) nd_spdy_dictionary, ND_SPDY_DICTIONARY) == 0xe3c6a7c2);
 }
 
@@ -353,7 +354,7 @@ static void each_side_ends_a_stream_for_itself([[maybe_unused]] void **state) {
         assert_int_equal(nd_spdy_streams(c.spdy), 0);
 }
 
-static void a_stream_that_is_gone_may_be_spoken_to([[maybe_unused]] void **state) {
+static void calls_on_a_closed_stream_have_no_effect([[maybe_unused]] void **state) {
         nd_cleanup(client_done) struct client c;
         struct frame frame;
 
@@ -368,7 +369,7 @@ static void a_stream_that_is_gone_may_be_spoken_to([[maybe_unused]] void **state
         nd_spdy_finish(c.spdy, 1);
         assert_int_equal(nd_spdy_write(c.spdy, 1, "abc", 3), 3);
         assert_false(read_frame(&c, &frame));
-        say_data(&c, 1, 1, "under way", 9); /* the client has not heard of it yet */
+        say_data(&c, 1, 1, "under way", 9); /* sent before the reset arrived */
         say_words(&c, 3, 2, 1, 5);
         (void) expect_event(&c, ND_SPDY_NOTHING, 0);
 }
@@ -386,7 +387,7 @@ static void data_after_the_end_resets_the_stream([[maybe_unused]] void **state) 
         expect_reset(&c, 1, ND_SPDY_STREAM_CLOSED);
 }
 
-static void one_stream_too_many_is_refused_and_the_rest_goes_on([[maybe_unused]] void **state) {
+static void one_stream_too_many_is_refused_and_the_others_go_on([[maybe_unused]] void **state) {
         nd_cleanup(client_done) struct client c;
 
         client_begin(&c, (struct nd_spdy_settings) {.streams = 2});
@@ -405,7 +406,7 @@ static void one_stream_too_many_is_refused_and_the_rest_goes_on([[maybe_unused]]
         (void) expect_event(&c, ND_SPDY_OPENED, 9);
 }
 
-static void settings_and_window_updates_and_headers_are_passed_over([[maybe_unused]] void **state) {
+static void settings_and_window_updates_and_headers_are_ignored([[maybe_unused]] void **state) {
         nd_cleanup(client_done) struct client c;
         nd_autotext struct nd_text payload = ND_TEXT(64);
 
@@ -416,14 +417,14 @@ static void settings_and_window_updates_and_headers_are_passed_over([[maybe_unus
         say_words(&c, 9, 2, 1, 65536);
         say_control(&c, 77, 1, &(struct nd_text) {});
         say_block(&c, 8, 1, 1, "\0\0\0\1\0\0\0\1a\0\0\0\1b", 14); /* more headers, with FIN */
-        say_open(&c, 3, 0, "stdout");                             /* whose block builds upon them */
+        say_open(&c, 3, 0, "stdout");                             /* its block builds upon them */
         (void) expect_event(&c, ND_SPDY_OPENED, 1);
         (void) expect_event(&c, ND_SPDY_FIN, 1);
         (void) expect_event(&c, ND_SPDY_OPENED, 3);
         (void) expect_event(&c, ND_SPDY_NOTHING, 0);
 }
 
-static void after_the_farewell_streams_go_on_and_new_ones_do_not([[maybe_unused]] void **state) {
+static void after_goaway_streams_go_on_and_new_ones_are_ignored([[maybe_unused]] void **state) {
         nd_cleanup(client_done) struct client c;
 
         client_begin(&c, (struct nd_spdy_settings) {});
@@ -450,7 +451,7 @@ static void a_ping_of_ours_is_even_and_its_answer_is_not_answered([[maybe_unused
         assert_int_equal(nd_spdy_queued(c.spdy), 0);
 }
 
-static void one_who_does_not_read_stops_the_writer_and_not_more([[maybe_unused]] void **state) {
+static void a_peer_that_does_not_read_blocks_only_the_writer([[maybe_unused]] void **state) {
         nd_cleanup(client_done) struct client c;
         nd_autofree char *data = nd_calloc(1, 1 << 20);
         size_t taken, most = 0, room;
@@ -483,7 +484,7 @@ static void one_who_does_not_read_stops_the_writer_and_not_more([[maybe_unused]]
         assert_int_equal(most, ND_SPDY_DATA_FRAME);
 }
 
-static void one_who_asks_on_without_reading_is_cut_off([[maybe_unused]] void **state) {
+static void a_peer_that_sends_requests_without_reading_is_disconnected([[maybe_unused]] void **state) {
         nd_cleanup(client_done) struct client c;
         struct nd_spdy_event event = {.kind = ND_SPDY_PING};
         struct nd_error *error = nullptr;
@@ -493,7 +494,7 @@ static void one_who_asks_on_without_reading_is_cut_off([[maybe_unused]] void **s
                 say_words(&c, 6, 1, 2 * i + 1, 0);
         while (!error && event.kind == ND_SPDY_PING)
                 error = give(&c, &event);
-        expect_error(error, ND_EXHAUSTED, "does not read the answers");
+        expect_error(error, ND_EXHAUSTED, "without reading the responses");
         assert_true(nd_spdy_queued(c.spdy) <= ND_SPDY_OUTPUT + ND_SPDY_ANSWERS);
 }
 
@@ -544,10 +545,10 @@ static void a_bad_block_ends_the_connection([[maybe_unused]] void **state) {
                 {"\0\0\0\1\0\0\0\1a\0\0\0\2b", 14, "value of header 0 is cut off"},
                 {"\0\0\0\1\0\0\0\1a", 9, "value of header 0 is cut off"},
                 {"\0\0\0\2\0\0\0\1a\0\0\0\1b", 14, "before the name of header 1"},
-                {"\0\0\0\1\0\0\0\0\0\0\0\1b", 13, "not a word in lower case"},
-                {"\0\0\0\1\0\0\0\1A\0\0\0\1b", 14, "not a word in lower case"},
-                {"\0\0\0\1\0\0\0\2a\0\0\0\0\1b", 15, "not a word in lower case"},
-                {"\0\0\0\2\0\0\0\1a\0\0\0\1b\0\0\0\1a\0\0\0\1b", 24, "stands twice"},
+                {"\0\0\0\1\0\0\0\0\0\0\0\1b", 13, "lower-case token"},
+                {"\0\0\0\1\0\0\0\1A\0\0\0\1b", 14, "lower-case token"},
+                {"\0\0\0\1\0\0\0\2a\0\0\0\0\1b", 15, "lower-case token"},
+                {"\0\0\0\2\0\0\0\1a\0\0\0\1b\0\0\0\1a\0\0\0\1b", 24, "appears twice"},
                 {"\0\0\0\1\0\0\0\1a\0\0\0\1bx", 15, "after its last header"},
         };
 
@@ -596,7 +597,7 @@ static void frames_against_the_protocol_end_the_connection([[maybe_unused]] void
                 {"8003000800000003"
                  "000000",
                  ND_INVALID, "has only 3 bytes"},
-                {"800300020000000400000001", ND_INVALID, "nobody has opened"},
+                {"800300020000000400000001", ND_INVALID, "never opened"},
                 {"800300010000000c"
                  "00000001000000000000ffff",
                  ND_INVALID, "zlib"},
@@ -622,25 +623,25 @@ static void a_streams_number_is_odd_and_new([[maybe_unused]] void **state) {
                 say_open(&c, 3, 0, "error");
                 (void) expect_event(&c, ND_SPDY_OPENED, 3);
                 say_open(&c, numbers[i], 0, "error");
-                expect_failure(&c, ND_INVALID, "odd and rise");
+                expect_failure(&c, ND_INVALID, "odd and ascending");
         }
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(the_dictionary_is_the_protocols),
+                cmocka_unit_test(the_dictionary_is_the_one_of_the_protocol),
                 cmocka_unit_test(frames_of_spdystream_are_read),
                 cmocka_unit_test(bytes_may_come_one_by_one),
                 cmocka_unit_test(a_reply_comes_before_data_and_only_once),
                 cmocka_unit_test(each_side_ends_a_stream_for_itself),
-                cmocka_unit_test(a_stream_that_is_gone_may_be_spoken_to),
+                cmocka_unit_test(calls_on_a_closed_stream_have_no_effect),
                 cmocka_unit_test(data_after_the_end_resets_the_stream),
-                cmocka_unit_test(one_stream_too_many_is_refused_and_the_rest_goes_on),
-                cmocka_unit_test(settings_and_window_updates_and_headers_are_passed_over),
-                cmocka_unit_test(after_the_farewell_streams_go_on_and_new_ones_do_not),
+                cmocka_unit_test(one_stream_too_many_is_refused_and_the_others_go_on),
+                cmocka_unit_test(settings_and_window_updates_and_headers_are_ignored),
+                cmocka_unit_test(after_goaway_streams_go_on_and_new_ones_are_ignored),
                 cmocka_unit_test(a_ping_of_ours_is_even_and_its_answer_is_not_answered),
-                cmocka_unit_test(one_who_does_not_read_stops_the_writer_and_not_more),
-                cmocka_unit_test(one_who_asks_on_without_reading_is_cut_off),
+                cmocka_unit_test(a_peer_that_does_not_read_blocks_only_the_writer),
+                cmocka_unit_test(a_peer_that_sends_requests_without_reading_is_disconnected),
                 cmocka_unit_test(a_block_that_inflates_a_thousandfold_ends_the_connection),
                 cmocka_unit_test(a_large_block_within_the_bounds_is_read),
                 cmocka_unit_test(a_bad_block_ends_the_connection),

@@ -30,14 +30,14 @@ static int connect_to(const struct sockaddr_in *address) {
         return fd;
 }
 
-/* One connection of a user's. The client waits until the end of the pipe, then it ends. */
+/* Makes one connection as a user. The client exits at the end of file on the pipe. */
 static pid_t connect_as(uid_t uid, const struct sockaddr_in *address, int until[2]) {
         pid_t child = fork();
 
         if (child == 0) {
                 char byte;
 
-                nd_close_fd(&until[1]); /* or its end would never come */
+                nd_close_fd(&until[1]); /* or the end of file would never come */
                 if (syscall(SYS_setresuid, uid, uid, uid) == 0) {
                         (void) connect_to(address);
                         _exit(read(until[0], &byte, 1) != 0);
@@ -47,7 +47,7 @@ static pid_t connect_as(uid_t uid, const struct sockaddr_in *address, int until[
         return child;
 }
 
-static void a_connection_is_its_users([[maybe_unused]] void **state) {
+static void a_connection_belongs_to_the_user_who_made_it([[maybe_unused]] void **state) {
         nd_autoclose int questions = nd_tcp_owner_open(), listener = -EBADF, own = -EBADF, ours = -EBADF, theirs = -EBADF;
         struct sockaddr_in address;
         struct nd_tcp_owner owner;
@@ -73,10 +73,11 @@ static void a_connection_is_its_users([[maybe_unused]] void **state) {
         nd_close_fd(&until[1]);
         nd_close_fd(&until[0]);
         assert_int_equal(waitpid(child, nullptr, 0), child);
-        assert_false(nd_tcp_owner_of(questions, theirs).known); /* and not root's, as the kernel would have it */
+        /* unknown, though the kernel reports root */
+        assert_false(nd_tcp_owner_of(questions, theirs).known);
 }
 
-static void without_answers_nothing_is_known([[maybe_unused]] void **state) {
+static void without_netlink_the_owner_is_unknown([[maybe_unused]] void **state) {
         nd_autoclose int questions = nd_tcp_owner_open(), pair = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
         assert_false(nd_tcp_owner_of(-EBADF, pair).known);
@@ -86,8 +87,8 @@ static void without_answers_nothing_is_known([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_connection_is_its_users),
-                cmocka_unit_test(without_answers_nothing_is_known),
+                cmocka_unit_test(a_connection_belongs_to_the_user_who_made_it),
+                cmocka_unit_test(without_netlink_the_owner_is_unknown),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -18,7 +18,7 @@ static void add_frame(struct nd_text *out, unsigned first, const char *bytes, si
         }
 }
 
-/* What a client's bytes say, as words; pieces of the given size. */
+/* Describes the events of a client's bytes as text; input in pieces of the given size. */
 static char *told(struct nd_channel_mux *channels, const struct nd_text *sent, size_t piece) {
         struct nd_text text = ND_TEXT(1 << 20);
 
@@ -54,7 +54,7 @@ static size_t queued(const struct nd_channel_mux *channels, const char **ret) {
         return nd_websocket_queued(nd_channel_mux_websocket(channels), ret);
 }
 
-static void the_key_of_the_standard_is_answered_as_the_standard_says([[maybe_unused]] void **state) {
+static void the_key_of_the_rfc_gets_the_answer_of_the_rfc([[maybe_unused]] void **state) {
         char accept[ND_WEBSOCKET_ACCEPT];
 
         assert_true(nd_websocket_accept("dGhlIHNhbXBsZSBub25jZQ==", accept));
@@ -63,7 +63,7 @@ static void the_key_of_the_standard_is_answered_as_the_standard_says([[maybe_unu
         assert_false(nd_websocket_accept("", accept));
 }
 
-static void messages_say_their_channel_however_they_are_cut([[maybe_unused]] void **state) {
+static void messages_keep_their_channel_in_pieces_of_any_size([[maybe_unused]] void **state) {
         static const struct {
                 const char *protocol;
                 const char *first, *second;
@@ -103,7 +103,7 @@ static void a_message_may_be_several_frames_with_a_ping_between_them([[maybe_unu
         assert_memory_equal(bytes, "\x8a\4ping", 6);
 }
 
-static void the_fifth_protocol_ends_channels_and_the_others_do_not([[maybe_unused]] void **state) {
+static void only_the_fifth_protocol_closes_channels([[maybe_unused]] void **state) {
         nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *five = nd_channel_mux_new(ND_WEBSOCKET_SERVER,
                                                                                          "v5.channel.k8s.io", 0),
                                                               *four = nd_channel_mux_new(ND_WEBSOCKET_SERVER,
@@ -117,7 +117,7 @@ static void the_fifth_protocol_ends_channels_and_the_others_do_not([[maybe_unuse
         expect_text(told(four, &sent, sent.length), "255:x ");
 }
 
-static void a_goodbye_is_answered_and_ends_everything([[maybe_unused]] void **state) {
+static void a_close_frame_is_answered_and_ends_the_connection([[maybe_unused]] void **state) {
         nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels = nd_channel_mux_new(ND_WEBSOCKET_SERVER, "", 0);
         nd_autotext struct nd_text sent = ND_TEXT(1 << 16);
         const char *bytes;
@@ -131,16 +131,17 @@ static void a_goodbye_is_answered_and_ends_everything([[maybe_unused]] void **st
         assert_int_equal(queued(channels, &bytes), 4);
 }
 
-static void what_breaks_the_protocol_is_an_error([[maybe_unused]] void **state) {
+static void protocol_violations_are_errors([[maybe_unused]] void **state) {
         static const struct {
                 const char *protocol;
                 unsigned first;
                 const char *bytes;
         } cases[] = {
-                {"", 0xc2, "\1x"},                        /* an extension that nobody agreed to */
-                {"", 0x83, "\1x"},                        /* no such kind of frame */
-                {"", 0x80, "\1x"},                        /* goes on with a message that there is not */
-                {"", 0x09, "x"},                          /* a control frame in parts */
+                {"", 0xc2, "\1x"}, /* an extension that was not negotiated */
+                {"", 0x83, "\1x"}, /* unknown opcode */
+                /* continues a message that was not begun */
+                {"", 0x80, "\1x"},
+                {"", 0x09, "x"},                          /* a fragmented control frame */
                 {"base64.channel.k8s.io", 0x81, "xYWJj"}, /* no digit */
                 {"base64.channel.k8s.io", 0x81, "1*&^"},
         };
@@ -163,7 +164,7 @@ static void what_breaks_the_protocol_is_an_error([[maybe_unused]] void **state) 
         }
 }
 
-static void what_waits_is_bounded_and_who_only_asks_is_cut_off([[maybe_unused]] void **state) {
+static void the_queue_is_bounded_and_a_peer_that_only_sends_is_disconnected([[maybe_unused]] void **state) {
         nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *channels =
                 nd_channel_mux_new(ND_WEBSOCKET_SERVER, "base64.channel.k8s.io", 0);
         nd_autofree char *zeros = nd_calloc(1, 1 << 16), *got = nullptr;
@@ -201,7 +202,7 @@ static void a_message_of_ours_has_its_length_before_it([[maybe_unused]] void **s
         assert_int_equal(queued(channels, &bytes), 3);
 }
 
-/* All that one side has queued, given to the other in pieces; what that makes of it, as words. */
+/* Delivers one side's queue to the other in pieces; describes the events as text. */
 static char *carried(const struct nd_channel_mux *from, struct nd_channel_mux *to, size_t piece) {
         nd_autotext struct nd_text sent = ND_TEXT(1 << 20);
         const char *bytes;
@@ -229,7 +230,7 @@ static void a_client_and_a_server_understand_each_other([[maybe_unused]] void **
                 nd_channel_mux_write(server, 3, "z", 1);
                 nd_websocket_close(nd_channel_mux_websocket(server), ND_WEBSOCKET_NORMAL);
                 input = carried(client, server, pieces[i]);
-                assert_string_equal(input, ""); /* it has said goodbye */
+                assert_string_equal(input, ""); /* it has sent a close frame */
                 output = carried(server, client, pieces[i]);
                 assert_string_equal(output, "1:y 3:z over0 ");
         }
@@ -249,7 +250,7 @@ static void a_client_and_a_server_understand_each_other([[maybe_unused]] void **
         }
 }
 
-static void a_client_masks_every_frame_anew_and_takes_none_that_is_masked([[maybe_unused]] void **state) {
+static void a_client_masks_every_frame_anew_and_rejects_masked_frames([[maybe_unused]] void **state) {
         nd_cleanup(nd_channel_mux_done) struct nd_channel_mux *client = nd_channel_mux_new(ND_WEBSOCKET_CLIENT, "", 0);
         nd_autotext struct nd_text sent = ND_TEXT(100);
         const char *bytes;
@@ -258,12 +259,12 @@ static void a_client_masks_every_frame_anew_and_takes_none_that_is_masked([[mayb
         nd_channel_mux_write(client, 0, "same", 4);
         assert_int_equal(queued(client, &bytes), 22);
         assert_int_equal((unsigned char) bytes[1], 0x80 | 5);
-        assert_memory_not_equal(bytes + 2, bytes + 13, 4); /* once in four thousand million times it is the same */
+        assert_memory_not_equal(bytes + 2, bytes + 13, 4); /* equal once in 2^32 runs */
         add_frame(&sent, 0x82, "\1x", 2);
         expect_text(told(client, &sent, sent.length), "(error)");
 }
 
-static void a_key_is_one_that_a_server_takes([[maybe_unused]] void **state) {
+static void a_server_accepts_a_new_key([[maybe_unused]] void **state) {
         char key[ND_WEBSOCKET_KEY], other[ND_WEBSOCKET_KEY], accept[ND_WEBSOCKET_ACCEPT];
 
         nd_websocket_key(key);
@@ -275,15 +276,15 @@ static void a_key_is_one_that_a_server_takes([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_client_and_a_server_understand_each_other),
-                cmocka_unit_test(a_client_masks_every_frame_anew_and_takes_none_that_is_masked),
-                cmocka_unit_test(a_key_is_one_that_a_server_takes),
-                cmocka_unit_test(the_key_of_the_standard_is_answered_as_the_standard_says),
-                cmocka_unit_test(messages_say_their_channel_however_they_are_cut),
+                cmocka_unit_test(a_client_masks_every_frame_anew_and_rejects_masked_frames),
+                cmocka_unit_test(a_server_accepts_a_new_key),
+                cmocka_unit_test(the_key_of_the_rfc_gets_the_answer_of_the_rfc),
+                cmocka_unit_test(messages_keep_their_channel_in_pieces_of_any_size),
                 cmocka_unit_test(a_message_may_be_several_frames_with_a_ping_between_them),
-                cmocka_unit_test(the_fifth_protocol_ends_channels_and_the_others_do_not),
-                cmocka_unit_test(a_goodbye_is_answered_and_ends_everything),
-                cmocka_unit_test(what_breaks_the_protocol_is_an_error),
-                cmocka_unit_test(what_waits_is_bounded_and_who_only_asks_is_cut_off),
+                cmocka_unit_test(only_the_fifth_protocol_closes_channels),
+                cmocka_unit_test(a_close_frame_is_answered_and_ends_the_connection),
+                cmocka_unit_test(protocol_violations_are_errors),
+                cmocka_unit_test(the_queue_is_bounded_and_a_peer_that_only_sends_is_disconnected),
                 cmocka_unit_test(a_message_of_ours_has_its_length_before_it),
         };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* unix.h - addresses of unix sockets in the file system; never abstract ones, which know no permissions */
+/* unix.h - addresses of unix sockets in the file system; never abstract ones, which have no
+ * permissions */
 #pragma once
 
 #include <sys/socket.h>

@@ -2,14 +2,18 @@
 /* websocket.c - one WebSocket connection, without any I/O
  *
  * Theory of operation
- *   Input is a walk over frames: @STEP_HEADER collects the bytes that each begins with (how many there are is in the first two), a data frame is then
- *   passed on in the pieces it comes in (@STEP_DATA), a control frame is collected whole (@STEP_CONTROL, it is small). A message may be several frames, with
- *   control frames between them.
- *   Output is one queue of bytes. Data stops being taken at the owner's bound; answers have ND_WEBSOCKET_ANSWERS more. Only the peer's frames cause
- *   them, so a peer that goes on without reading is found out here.
- * Why not a library: the one that Debian has stores whole messages, and its queue is not bounded in bytes; what is left of it is what is here.
- * The two sides differ in one thing: a client masks its frames, so that no proxy on the way takes them for something else, and a server does not.
- * Invariant  what has come is unmasked once, in place, and never read again. */
+ *   Input is parsed frame by frame: @STEP_HEADER buffers the frame header (its length is in the
+ *   first two bytes), then a data frame is passed on in the pieces it comes in (@STEP_DATA) and a
+ *   control frame is buffered whole (@STEP_CONTROL, it is small). A message may be several frames,
+ *   with control frames between them.
+ *   Output is one queue of bytes. Data is accepted up to the owner's limit; answers have
+ *   ND_WEBSOCKET_ANSWERS more. Only the peer's frames cause answers, so this limit detects a peer
+ *   that sends without reading.
+ * Why not a library: the one in Debian stores whole messages, and its queue is not bounded in
+ * bytes; what remains of it without these is what is here.
+ * The two sides differ in one thing: a client masks its frames, so that a proxy on the way cannot
+ * mistake them for another protocol, and a server does not.
+ * Invariant  input is unmasked once, in place, and never read again. */
 #include "net/websocket.h"
 
 #include <endian.h>
@@ -50,18 +54,19 @@ enum step {
 
 struct nd_websocket {
         bool client;
-        size_t bound; /* on data that goes out */
+        size_t bound; /* of queued data */
         enum step step;
-        unsigned char part[ND_WEBSOCKET_CONTROL]; /* of a header, which is shorter, or of a control frame */
+        /* A frame header, which is shorter, or a control frame. */
+        unsigned char part[ND_WEBSOCKET_CONTROL];
         size_t part_length;
         enum opcode opcode;
         bool fin;
-        uint64_t remaining; /* of the frame */
+        uint64_t remaining; /* bytes of the frame */
         unsigned char mask[MASK];
         size_t mask_at;
-        bool in_message;     /* its last frame has not come */
-        bool begins;         /* no piece of the message was given yet */
-        bool closed, failed; /* we have said goodbye */
+        bool in_message;     /* the final frame has not arrived */
+        bool begins;         /* no piece of the message was passed on yet */
+        bool closed, failed; /* closed: we have sent a close frame */
         struct nd_text out;
         size_t out_first;
 };
@@ -85,7 +90,8 @@ void nd_websocket_free(struct nd_websocket *websocket) {
 /* ---- the handshake ---- */
 
 static void draw(uint8_t *bytes, size_t length) {
-        if (getrandom(bytes, length, 0) != (ssize_t) length) /* so few bytes come whole, or not at all */
+        /* A request this small is filled completely or fails. */
+        if (getrandom(bytes, length, 0) != (ssize_t) length)
                 abort();
 }
 
@@ -119,7 +125,7 @@ static size_t waiting(const struct nd_websocket *websocket) {
         return websocket->out.length - websocket->out_first;
 }
 
-/* The last bytes of what was queued, which are a frame's; the mask stands before them. */
+/* Masks the last bytes of the queue, which are a frame's payload; the mask precedes them. */
 static void mask_last(struct nd_websocket *websocket, size_t length) {
         char *bytes = websocket->out.bytes + websocket->out.length - length;
         const char *mask = bytes - MASK;
@@ -216,7 +222,7 @@ static struct nd_error *fail(struct nd_websocket *websocket, enum nd_websocket_s
         return nd_error_new(ND_INVALID, 0, "%s", words);
 }
 
-/* How long the header is, as far as its first bytes tell. */
+/* Length of the header, as far as its first bytes determine it. */
 static size_t header_length(const struct nd_websocket *websocket) {
         unsigned size = websocket->part_length < HEADER_LEAST ? 0 : websocket->part[1] & ~FLAG_MASK;
 
@@ -230,13 +236,13 @@ static struct nd_error *check_header(struct nd_websocket *websocket) {
 
         if ((websocket->part[0] & FLAGS_RESERVED) != 0 || websocket->opcode > PONG ||
             (websocket->opcode > BINARY && websocket->opcode < CLOSE))
-                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the peer sent a kind of frame that was not agreed upon");
+                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "peer sent a frame of a type that was not negotiated");
         if (control && (!websocket->fin || websocket->remaining > ND_WEBSOCKET_CONTROL))
-                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the peer sent a long or broken control frame");
+                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "peer sent an oversized or fragmented control frame");
         if (!control && websocket->in_message != (websocket->opcode == CONTINUATION))
-                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "the peer mixed up the frames of its messages");
+                return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR, "peer sent the frames of a message out of order");
         if (websocket->remaining > ND_WEBSOCKET_FRAME)
-                return fail(websocket, ND_WEBSOCKET_TOO_BIG, "the peer sent too large a frame");
+                return fail(websocket, ND_WEBSOCKET_TOO_BIG, "peer sent an oversized frame");
         return nullptr;
 }
 
@@ -276,7 +282,7 @@ static void unmask(struct nd_websocket *websocket, char *bytes, size_t length) {
                 bytes[i] = (char) (bytes[i] ^ websocket->mask[websocket->mask_at++ % MASK]);
 }
 
-/* True when it gave an event. */
+/* True if this gave an event. */
 static bool take_control(struct nd_websocket *websocket, struct nd_websocket_event *ret) {
         websocket->step = STEP_HEADER;
         if (websocket->opcode == PING)
@@ -300,7 +306,7 @@ static size_t collect(struct nd_websocket *websocket, char *bytes, size_t length
         return n;
 }
 
-/* A piece of a data frame; an empty frame is one, too. */
+/* Passes on a piece of a data frame, which may be empty. */
 static size_t take_data(struct nd_websocket *websocket, char *bytes, size_t length, struct nd_websocket_event *ret) {
         size_t n = websocket->remaining < length ? (size_t) websocket->remaining : length;
 
@@ -321,7 +327,7 @@ static struct nd_error *check_mask(struct nd_websocket *websocket) {
         if (websocket->part_length < HEADER_LEAST || ((websocket->part[1] & FLAG_MASK) != 0) != websocket->client)
                 return nullptr;
         return fail(websocket, ND_WEBSOCKET_PROTOCOL_ERROR,
-                    websocket->client ? "the server sent a frame with a mask" : "the client sent a frame without a mask");
+                    websocket->client ? "server sent a masked frame" : "client sent an unmasked frame");
 }
 
 static bool has_header(const struct nd_websocket *websocket) {
@@ -363,6 +369,6 @@ struct nd_error *nd_websocket_receive(struct nd_websocket *websocket, char *byte
                 return nullptr;
         }
         if (websocket->failed)
-                return nd_error_new(ND_INVALID, 0, "the peer does not read what it asks for");
-        return nullptr; /* what follows a goodbye is thrown away */
+                return nd_error_new(ND_INVALID, 0, "peer sends requests without reading the responses");
+        return nullptr; /* input after the close frame is discarded */
 }
