@@ -26,7 +26,7 @@ static int call_pidfd_send_signal(int pidfd, int signal, unsigned flags) {
         return pidfd_send_signal(pidfd, signal, nullptr, flags);
 }
 
-/* libc declares the path as never null, though the kernel takes null for the descriptor itself. */
+/* libc declares the path as nonnull, though the kernel takes null for the descriptor itself. */
 static int call_utimensat(int dir_fd, const char *path, const struct timespec times[2], int flags) {
         return path ? utimensat(dir_fd, path, times, flags) : futimens(dir_fd, times);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calls.h - the one table of system calls that change something
  *
- * Mount, clone, spawn and file-changing system calls go through nd_sys, in src/sys and in the programs. Tests put a table of
- * their own there: so the torture test makes the n-th call fail, for every n. Each entry behaves as its libc wrapper does
- * (-1 and errno); calls that only read, and close(), are not here. */
+ * Mount, clone, spawn and file-changing system calls go through nd_sys, in src/sys and in the
+ * programs. Tests replace the table: so the torture test makes the n-th call fail, for every n.
+ * Each entry behaves as its libc wrapper does (-1 and errno); calls that only read, and close(),
+ * are not here. */
 #pragma once
 
 #include <fcntl.h>
@@ -51,7 +52,8 @@ struct nd_calls {
         int (*pivot_root)(const char *new_root, const char *put_old);
 
         pid_t (*clone3)(struct clone_args *arguments, size_t size); /* as fork(): 0 in the child */
-        /* The child runs the function on that stack, in our memory, while we stand still until it has executed a program or ended. */
+        /* The child runs the function on that stack and shares our memory; the caller is suspended
+         * until the child has executed a program or exited. */
         pid_t (*clone_vm)(int (*function)(void *), void *stack_top, void *argument, int *ret_pidfd);
         int (*unshare)(int flags);
         int (*setns)(int fd, int type);
@@ -60,4 +62,4 @@ struct nd_calls {
 };
 
 extern const struct nd_calls nd_calls_real;
-extern const struct nd_calls *nd_sys; /* &nd_calls_real unless a test put another there */
+extern const struct nd_calls *nd_sys; /* &nd_calls_real unless a test replaced it */

@@ -15,9 +15,11 @@
 #define MOUNT ND_CGROUP_MOUNT
 
 enum {
-        DEPTH = 32,       /* of cgroups that are removed; the kernel allows more, nobody needs it */
-        CHILDREN = 4096,  /* in one of them */
-        QUICK_TURNS = 20, /* most processes have gone within a millisecond or two */
+        /* Maximum depth of cgroups to remove; the kernel allows more, but none of ours is
+         * deeper. */
+        DEPTH = 32,
+        CHILDREN = 4096,  /* maximum children of one */
+        QUICK_TURNS = 20, /* most processes exit within a millisecond or two */
 };
 
 static constexpr uint64_t quick_us = 1 * ND_MS_US;
@@ -97,7 +99,8 @@ struct nd_error *nd_cgroup_discover(struct nd_cgroup *ret) {
                 return nd_error_new(ND_INTERNAL, 0, "/proc/self/cgroup has no line of cgroup v2");
         nd_try(read_controllers("/", &cgroup.controllers));
 
-        /* A path above the root of our cgroup namespace or outside of what is mounted cannot be read: then nothing is ours. */
+        /* A path above the root of our cgroup namespace or outside of the mount cannot be read:
+         * then nothing is delegated to us. */
         nd_ignore(read_controllers(cgroup.own, &cgroup.delegated));
         procs = nd_format("%s%s/cgroup.procs", MOUNT, cgroup.own);
         cgroup.writable = cgroup.delegated && access(procs, W_OK) == 0;
@@ -105,7 +108,7 @@ struct nd_error *nd_cgroup_discover(struct nd_cgroup *ret) {
         return nullptr;
 }
 
-/* A number of so many characters. */
+/* Parses a number of this many characters. */
 static bool parse(const char *text, size_t length, uint64_t *ret) {
         char copy[24];
 
@@ -184,11 +187,11 @@ bool nd_cgroup_read(int cgroup, const char *file, char text[static ND_CGROUP_FIL
 
 struct nd_error *nd_cgroup_make(int parent, const char *name) {
         if (nd_sys->mkdirat(parent, name, 0755) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make the cgroup '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "create cgroup '%s'", name);
         return nullptr;
 }
 
-/* One write to a control file; -errno. */
+/* Writes to a control file once; -errno. */
 static int put(int cgroup, const char *file, const char *text) {
         nd_autoclose int fd = nd_sys->openat(cgroup, file, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
 
@@ -245,7 +248,8 @@ static bool is_absent(const struct nd_error *error) {
         return nd_error_code(error) == ND_NOT_FOUND;
 }
 
-/* Whoever is born while others are killed is killed in the next turn: true when nobody is left, and the cgroup neither. */
+/* Kills the processes and removes the cgroup. A process forked during the kill is killed in the
+ * next turn. Returns true if the cgroup no longer exists. */
 static bool clear_once(int parent, const char *name) {
         nd_autoclose int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
@@ -263,7 +267,7 @@ struct nd_error *nd_cgroup_clear(const char *path, uint64_t deadline_us) {
         nd_autoclose int parent = -EBADF;
 
         if (!slash || slash[1] == '\0')
-                return nd_error_new(ND_INTERNAL, EINVAL, "'%s' is no cgroup that could be cleared", path);
+                return nd_error_new(ND_INTERNAL, EINVAL, "cannot clear cgroup '%s': not a path below the root", path);
         above = nd_strndup(path, (size_t) (slash - path));
         error = nd_cgroup_open(*above ? above : "/", &parent);
         if (error)
@@ -272,8 +276,8 @@ struct nd_error *nd_cgroup_clear(const char *path, uint64_t deadline_us) {
                 if (nd_clock_us() >= end)
                         return nd_error_new(
                                 ND_DEADLINE, ETIMEDOUT,
-                                "processes in the cgroup '%s' have not ended %llu s after SIGKILL: see the stacks of "
-                                "those in its cgroup.procs",
+                                "processes in cgroup '%s' still run %llu s after SIGKILL: see the kernel stacks of "
+                                "the processes in its cgroup.procs",
                                 path, (unsigned long long) (deadline_us / ND_SECOND_US));
                 (void) usleep(turn < QUICK_TURNS ? quick_us : slow_us);
         }

@@ -2,16 +2,20 @@
 /* child.c - see child.h
  *
  * Theory of operation
- *   The clone gives the pidfd with the child, so no other process can take its place. It shares our memory until it executes the program: a copy
- *   of our page tables would be thrown away at once, and costs more than all the rest. Only one that is born into another cgroup is a copy, since libc
- *   has no call that does both. The child becomes the leader of a session,
- *   and thereby of the process group that a deadline kills. A pipe that closes on exec carries an errno when it could not be
- *   executed. Three sources run in the loop: the pidfd, the deadline, and one per output stream; input is written to an
- *   unlinked memory file before the start, so that no handler has to feed a pipe.
- *   The child is over when the pidfd says so, whoever still holds its streams: what is readable then is kept, the rest
- *   belongs to somebody who outlived it. A child that hangs in the kernel past SIGKILL is given up after @REAP_S: the callback
- *   runs without its end.
- * Owns       the sources, the descriptors and the process. Cancelled or given up, it owns itself until it is reaped. */
+ *   The clone returns the pidfd with the child, so the PID cannot be reused in between. The child
+ *   shares our memory until it executes the program: a copy of our page tables would be discarded
+ *   at once, and costs more than all the rest. Only a child that starts in another cgroup is a
+ *   copy, since libc has no call that does both. The child becomes the leader of a session, and
+ *   thereby of the process group that a deadline kills. A close-on-exec pipe carries an errno if it
+ *   could not be executed. Three sources run in the loop: the pidfd, the deadline, and one per
+ *   output stream; input is written to a memfd before the start, so that no handler has to feed a
+ *   pipe.
+ *   The child is over when its pidfd becomes readable, even if another process still has its
+ *   streams open: what is readable then is kept, the rest comes from processes that outlived it. A
+ *   child that hangs in the kernel after SIGKILL is abandoned after @REAP_S: the callback runs
+ *   without its exit status.
+ * Owns       the sources, the descriptors and the process. Cancelled or abandoned, it owns itself
+ *            until it is reaped. */
 #include "sys/child.h"
 
 #include <stdio.h>
@@ -31,15 +35,18 @@ enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
 #endif
 
 enum {
-        REAP_S = 5,       /* from SIGKILL to the child's end; longer takes one that waits for a dead disk or a FUSE server */
-        STACK = 64 << 10, /* of the child until it is the program; libc puts paths of up to 4 KiB there */
+        /* From SIGKILL to the exit; a child that waits for a dead disk or a FUSE server takes
+         * longer. */
+        REAP_S = 5,
+        STACK = 64 << 10, /* of the child until exec; libc puts paths of up to 4 KiB there */
 };
 
 struct stream {
         int fd;
         sd_event_source *source;
         struct nd_text text;
-        void (*sink)(const char *bytes, size_t length, void *userdata); /* nullptr: text keeps it */
+        /* Nullptr: the data goes to text. */
+        void (*sink)(const char *bytes, size_t length, void *userdata);
         void *sink_userdata;
 };
 
@@ -47,10 +54,10 @@ struct nd_child {
         int pidfd;
         sd_event_source *exit_source;
         sd_event_source *deadline_source;
-        sd_event_source *stuck_source; /* once it was killed */
+        sd_event_source *stuck_source; /* set after SIGKILL */
         struct stream output, errors;
         bool timed_out;
-        nd_child_callback callback; /* nullptr once cancelled */
+        nd_child_callback callback; /* nullptr after cancellation */
         void *userdata;
 };
 
@@ -79,12 +86,12 @@ struct nd_error *nd_child_result_error(const struct nd_child_result *result, con
                 words = last_line(result->errors, &length);
         if (result->timed_out)
                 return nd_error_new(ND_DEADLINE, ETIMEDOUT, "%s did not end in time%s%.*s", name,
-                                    length > 0 ? "; it said: " : "", (int) length, words ?: "");
+                                    length > 0 ? "; last output: " : "", (int) length, words ?: "");
         if (result->code == 0)
                 return nullptr;
         if (result->code < 0)
-                return nd_error_new(ND_INTERNAL, 0, "%s was ended by signal %d%s%.*s", name, result->signal,
-                                    length > 0 ? "; it said: " : "", (int) length, words ?: "");
+                return nd_error_new(ND_INTERNAL, 0, "%s was killed by signal %d%s%.*s", name, result->signal,
+                                    length > 0 ? "; last output: " : "", (int) length, words ?: "");
         return nd_error_new(ND_INTERNAL, 0, "%s ended with code %d%s%.*s", name, result->code, length > 0 ? ": " : "",
                             (int) length, words ?: "");
 }
@@ -112,8 +119,8 @@ static void child_done(struct nd_child **child) {
         child_free(*child);
 }
 
-/* Reads what is there, but not more than a pipe holds: whoever writes faster than we read would keep us here past every
- * deadline. Returns false at the end of the stream. */
+/* Reads the available data, but not more than a pipe holds: a fast writer would keep us here past
+ * every deadline. Returns false at the end of the stream. */
 static bool stream_read(struct stream *s) {
         enum { PIECES = 4 }; /* of 16 KiB: a pipe's 64 KiB */
         char piece[16 * 1024];
@@ -162,7 +169,8 @@ static struct nd_child_result take_result(struct nd_child *child) {
         return result;
 }
 
-/* SIGKILL was sent long ago. Waiting longer is what the deadline forbids; the loop reaps the child whenever the kernel lets go of it. */
+/* SIGKILL was sent @REAP_S ago. Waiting longer would break the deadline; the loop reaps the child
+ * as soon as the kernel lets it exit. */
 static int on_stuck([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
         struct nd_child *child = userdata;
         nd_child_callback callback = nd_take_ptr(child->callback);
@@ -233,19 +241,20 @@ pid_t nd_child_pid(const struct nd_child *child) {
         return pidfd_getpid(child->pidfd);
 }
 
-/* Everything the child's side needs, gathered before the clone: it must not allocate. */
+/* Everything the child's side needs, prepared before the clone: the child must not allocate. */
 struct launch {
         const char *const *argv;
         char *const *environment;
         int input, output, errors, report;
         const int *descriptors;
         size_t descriptor_count;
-        char oom_score_adj[16];  /* "" = ours */
-        pid_t parent;            /* 0 = whoever that is */
-        const sigset_t *signals; /* those that are not as the program expects them */
+        char oom_score_adj[16];  /* "": inherit ours */
+        pid_t parent;            /* 0: do not check */
+        const sigset_t *signals; /* signals with another disposition than a program expects */
 };
 
-/* Whoever is to be killed first must not inherit from a daemon that is to be killed last. Raising is always allowed; what is not does not stop us. */
+/* A child that should be OOM-killed first must not inherit the score of a daemon that should be
+ * killed last. Raising is always allowed; a failure is ignored. */
 static void set_oom_score_adj(const char *text) {
         int fd;
 
@@ -256,8 +265,8 @@ static void set_oom_score_adj(const char *text) {
                 (void) !write(fd, text, strlen(text));
 }
 
-/* Puts the given descriptors at 3, 4, ... First all move out of the way: one may stand where another belongs, and the report must not
- * be run over. */
+/* Puts the given descriptors at 3, 4, ... All are moved out of the way first: one may be where
+ * another belongs, and the report pipe must not be overwritten. */
 static bool place_descriptors(struct launch *l) {
         enum { ASIDE = 64 };
         int aside[ND_CHILD_DESCRIPTORS];
@@ -290,12 +299,14 @@ static bool place_descriptors(struct launch *l) {
         (void) setsid();
         if (l->parent != 0) {
                 (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-                if (getppid() != l->parent) /* it ended before it could be our end */
+                /* The parent has exited before PR_SET_PDEATHSIG was set. */
+                if (getppid() != l->parent)
                         _exit(127);
         }
         set_oom_score_adj(l->oom_score_adj);
         nd_limits_restore();
-        /* What we have inherited ourselves need not close on exec; the program gets what the plan names and nothing else. */
+        /* Descriptors that we inherited may lack close-on-exec; the program gets the plan's
+         * descriptors and nothing else. */
         if (dup2(l->input, STDIN_FILENO) >= 0 && dup2(l->output, STDOUT_FILENO) >= 0 && dup2(l->errors, STDERR_FILENO) >= 0 &&
             place_descriptors(l) && close_range(3 + (unsigned) l->descriptor_count, ~0U, CLOSE_RANGE_CLOEXEC) == 0)
                 (void) execvpe(l->argv[0], (char *const *) l->argv, l->environment);
@@ -308,7 +319,7 @@ static struct nd_error *make_pipe(int *ret_read, int *ret_write) {
         int fds[2];
 
         if (nd_sys->pipe2(fds, O_CLOEXEC) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "create pipe");
         *ret_read = fds[0];
         *ret_write = fds[1];
         return nullptr;
@@ -324,15 +335,16 @@ static struct nd_error *make_input(const struct nd_child_plan *plan, int *ret_fd
         } else {
                 fd = memfd_create("nodens-input", MFD_CLOEXEC);
                 if (fd < 0)
-                        return nd_error_new(nd_error_code_of(errno), errno, "make a memory file");
+                        return nd_error_new(nd_error_code_of(errno), errno, "create memfd");
                 if (pwrite(fd, plan->input, plan->input_length, 0) != (ssize_t) plan->input_length)
-                        return nd_error_new(ND_EXHAUSTED, errno, "write a memory file");
+                        return nd_error_new(ND_EXHAUSTED, errno, "write memfd");
         }
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
 
-/* Signals that we ignore or handle: looked up once, since each question is a system call. Those that programs of ours begin to ignore later are in it anyway. */
+/* Signals that we ignore or handle. Computed once, since each query is a system call. Signals that
+ * our programs ignore later are included anyway. */
 static const sigset_t *unusual_signals(void) {
         static const int later[] = {SIGPIPE, SIGINT, SIGQUIT};
         static sigset_t found;
@@ -354,7 +366,8 @@ static int launch_main(void *argument) {
         launch_exec(argument);
 }
 
-/* A handler of ours must not run in the child, which would do so in our memory: nothing gets through until it has let go of them. */
+/* Our signal handlers must not run in the child, which shares our memory: all signals stay blocked
+ * until it has reset them. */
 static pid_t start_sharing(struct launch *l, int *ret_pidfd) {
         static alignas(16) char stack[STACK];
         sigset_t all, ours;
@@ -454,7 +467,8 @@ struct nd_error *nd_child_start(sd_event *loop, const struct nd_child_plan *plan
         child->output.sink = plan->output;
         child->output.sink_userdata = userdata;
         if (plan->descriptor_count > ND_CHILD_DESCRIPTORS)
-                return nd_error_new(ND_INTERNAL, 0, "%zu descriptors for '%s'", plan->descriptor_count, plan->argv[0]);
+                return nd_error_new(ND_INTERNAL, 0, "too many descriptors (%zu) for '%s'", plan->descriptor_count,
+                                    plan->argv[0]);
         nd_try(launch(plan, child));
         r = watch(loop, plan, child);
         if (r < 0) {
@@ -489,7 +503,7 @@ struct nd_error *nd_child_run(const struct nd_child_plan *plan, struct nd_child_
         int r = sd_event_new(&loop);
 
         if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "make an event loop");
+                return nd_error_new(ND_INTERNAL, -r, "create event loop");
         waiter.loop = loop;
         nd_try(nd_child_start(loop, plan, on_result, &waiter, &child));
         r = sd_event_loop(loop);

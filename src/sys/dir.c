@@ -35,7 +35,7 @@ struct nd_error *nd_dir_give(int dir_fd, const char *path, uid_t uid, gid_t gid,
 
         nd_try(nd_dir_open(dir_fd, path, &fd));
         if (nd_sys->fchown(fd, uid, gid) < 0 || nd_sys->fchmod(fd, mode) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "give '%s' to user %u", path, uid);
+                return nd_error_new(nd_error_code_of(errno), errno, "change owner of '%s' to user %u", path, uid);
         return nullptr;
 }
 
@@ -57,7 +57,7 @@ static void close_dir(DIR **dir) {
                 (void) closedir(*dir);
 }
 
-/* type is DT_DIR or DT_REG; "." and ".." are of no type. */
+/* type is DT_DIR or DT_REG; "." and ".." never match. */
 static bool is_of_type(int dir_fd, const struct dirent *entry, unsigned char type) {
         struct stat st;
 

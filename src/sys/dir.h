@@ -10,20 +10,21 @@
 /* Opens a directory; the last component may not be a symbolic link. dir_fd may be AT_FDCWD. */
 [[nodiscard]] struct nd_error *nd_dir_open(int dir_fd, const char *path, int *ret_fd);
 
-/* As above in a tree that strangers filled: no component may be a symbolic link, and none leads out of dir_fd's directory or to another
- * mount. What breaks one of these rules is ND_INVALID. */
+/* As above in an untrusted tree: no component may be a symbolic link, and none may leave dir_fd's
+ * directory or cross a mount. A violation is ND_INVALID. */
 [[nodiscard]] struct nd_error *nd_dir_open_beneath(int dir_fd, const char *path, int *ret_fd);
 
-/* Makes a directory if it is not there; an existing directory is fine. The entry is not synced. */
+/* Creates a directory; an existing one is fine. The entry is not synced. */
 [[nodiscard]] struct nd_error *nd_dir_make(int dir_fd, const char *path, mode_t mode);
 
-/* Gives a directory an owner and a mode. */
+/* Sets owner and mode of a directory. */
 [[nodiscard]] struct nd_error *nd_dir_give(int dir_fd, const char *path, uid_t uid, gid_t gid, mode_t mode);
 
-/* The names of the subdirectories, sorted by bytes. At most ceiling of them. */
+/* The names of the subdirectories, sorted bytewise. At most ceiling of them. */
 [[nodiscard]] struct nd_error *nd_dir_list(int dir_fd, const char *path, size_t ceiling, struct nd_strings *ret);
 [[nodiscard]] struct nd_error *nd_dir_list_files(int dir_fd, const char *path, size_t ceiling,
                                                  struct nd_strings *ret); /* regular ones */
 
-/* Makes what was created, renamed or removed in a directory survive a power cut. path is for the message. */
+/* Makes creations, renames and removals in a directory survive a power cut. path is for the
+ * message. */
 [[nodiscard]] struct nd_error *nd_dir_sync(int fd, const char *path);

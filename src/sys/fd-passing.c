@@ -2,8 +2,9 @@
 /* fd-passing.c - see fd-passing.h
  *
  * Theory of operation
- *   The room for descriptors that is told to the kernel is CMSG_LEN() of what the caller takes, not CMSG_SPACE(): the latter is
- *   rounded up, and a sender could fill the rounding with one descriptor more, which nobody would close. */
+ *   The control buffer length passed to the kernel is CMSG_LEN() of the caller's capacity, not
+ *   CMSG_SPACE(): the latter is rounded up, and a sender could fill the padding with one descriptor
+ *   more, which would never be closed. */
 #include "sys/fd-passing.h"
 
 #include <errno.h>
@@ -38,7 +39,7 @@ ssize_t nd_fd_passing_send(int fd, const void *bytes, size_t length, const int *
         return n < 0 ? -errno : n;
 }
 
-/* What the kernel put into this process's table; at most @capacity of them. */
+/* The descriptors that the kernel installed in this process; at most @capacity. */
 static void unpack(struct msghdr *message, int *ret_descriptors, size_t capacity) {
         const struct cmsghdr *header = CMSG_FIRSTHDR(message);
         size_t count = 0;

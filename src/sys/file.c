@@ -26,7 +26,7 @@ static struct nd_error *read_all(int fd, const char *path, size_t ceiling, struc
         }
 }
 
-/* What is read must be a regular file: opening has not blocked, reading will not either. */
+/* Only regular files are read: neither open nor read can block then. */
 static struct nd_error *read_regular(int fd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
         nd_autotext struct nd_text text = {};
         struct stat st;
@@ -41,7 +41,7 @@ static struct nd_error *read_regular(int fd, const char *path, size_t ceiling, c
                 return nd_error_new(ND_INVALID, 0, "read '%s': not a regular file", path);
         nd_try(read_all(fd, path, ceiling, &text));
         if (!ret_length && memchr(nd_text_get(&text), '\0', text.length))
-                return nd_error_new(ND_INVALID, 0, "read '%s': a null byte in text", path);
+                return nd_error_new(ND_INVALID, 0, "read '%s': text contains a null byte", path);
         if (ret_length)
                 *ret_length = text.length;
         *ret = nd_text_steal(&text);
@@ -93,7 +93,7 @@ struct nd_error *nd_file_write(int dir_fd, const char *path, const void *bytes, 
         nd_autoclose int fd = nd_sys->openat(dir_fd, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, mode);
 
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "create '%s'", path);
         return write_all(fd, path, bytes, length);
 }
 
@@ -107,7 +107,7 @@ struct nd_error *nd_file_write_kernel(const char *path, const char *text) {
         return nullptr;
 }
 
-/* A temporary file under a name of its own; removed by its destructor unless it was renamed away. */
+/* A temporary file; its destructor removes it unless it was renamed. */
 struct temporary {
         int dir_fd;
         int fd;
@@ -132,7 +132,7 @@ static struct nd_error *temporary_open(int dir_fd, const char *beside, mode_t mo
                 uint64_t number;
 
                 if (getrandom(&number, sizeof number, 0) != sizeof number)
-                        return nd_error_new(ND_INTERNAL, errno, "draw a temporary name beside '%s'", beside);
+                        return nd_error_new(ND_INTERNAL, errno, "generate a temporary name beside '%s'", beside);
                 (void) snprintf(t.name, sizeof t.name, "%s%016llx", ND_FILE_TEMPORARY, (unsigned long long) number);
                 t.fd = nd_sys->openat(dir_fd, t.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode);
                 if (t.fd >= 0) {

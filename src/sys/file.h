@@ -10,36 +10,42 @@
 /* Moves a file or directory within one filesystem. Neither directory is synced. */
 [[nodiscard]] struct nd_error *nd_file_rename(int old_dir_fd, const char *old_name, int new_dir_fd, const char *new_name);
 
-/* Removes a file without syncing the directory: a power cut may bring it back. A file that is not there is done already. */
+/* Removes a file without syncing the directory: after a power cut it may be back. A missing file is
+ * fine. */
 [[nodiscard]] struct nd_error *nd_file_unlink(int dir_fd, const char *name);
 
-/* Reads a regular file of at most ceiling bytes. Not a symbolic link, and opening never blocks on a FIFO or device. The result is
- * terminated; ret_length may be nullptr where the text may hold no null byte, and one is then an error. */
+/* Reads a regular file of at most ceiling bytes. Not a symbolic link, and opening never blocks on a
+ * FIFO or device. The result is terminated; with ret_length nullptr a null byte in the text is an
+ * error. */
 [[nodiscard]] struct nd_error *nd_file_read(int dir_fd, const char *path, size_t ceiling, char **ret, size_t *ret_length);
 
-/* As above in a tree that strangers filled: links are followed, but none leads out of root_fd's directory. */
+/* As above in an untrusted tree: links are followed, but none may leave root_fd's directory. */
 [[nodiscard]] struct nd_error *nd_file_read_inside(int root_fd, const char *path, size_t ceiling, char **ret,
                                                    size_t *ret_length);
 
-/* As above for /proc, /sys and the like, which have no size and may hold anything; follows links. */
+/* As above for /proc, /sys and the like, which have no size and may contain anything; follows
+ * links. */
 [[nodiscard]] struct nd_error *nd_file_read_kernel(const char *path, size_t ceiling, char **ret);
 
-/* Replaces a file so that a reader and a crash see the old or the new contents whole: a temporary file beside it, fsync,
- * rename, fsync of the directory. When this returns without an error the new contents survive a power cut; with an error the
- * old or the new contents may be there, and no temporary file is left (unless removing it failed too). */
+/* Replaces a file so that a reader or a crash sees the complete old or the complete new contents: a
+ * temporary file beside it, fsync, rename, fsync of the directory. After success the new contents
+ * survive a power cut; after an error the old or the new contents are there, and no temporary file
+ * is left (unless removing it failed too). */
 [[nodiscard]] struct nd_error *nd_file_replace(int dir_fd, const char *name, const void *bytes, size_t length, mode_t mode);
 
-/* The same without any sync: safe against the death of this process at any instant, not against that of the machine. */
+/* The same without any sync: safe if this process dies at any instant, not if the host does. */
 [[nodiscard]] struct nd_error *nd_file_replace_unsynced(int dir_fd, const char *name, const void *bytes, size_t length,
                                                         mode_t mode);
-/* Writes a file that need not survive a power cut, in place of one that may be there. Not through a symbolic link. */
+/* Writes a file that need not survive a power cut, replacing an existing one. Not through a
+ * symbolic link. */
 [[nodiscard]] struct nd_error *nd_file_write(int dir_fd, const char *path, const void *bytes, size_t length, mode_t mode);
 
-/* Writes one of the kernel's files (/sys, /proc), in one piece. */
+/* Writes a kernel file (/sys, /proc) with one write(). */
 [[nodiscard]] struct nd_error *nd_file_write_kernel(const char *path, const char *text);
 
-/* Removes a file and syncs the directory. A file that is not there is done already. */
+/* Removes a file and syncs the directory. A missing file is fine. */
 [[nodiscard]] struct nd_error *nd_file_remove(int dir_fd, const char *name);
 
-/* Names of the temporary files that nd_file_replace() makes start with this; whoever owns a directory may sweep them. */
+/* Prefix of the temporary files of nd_file_replace(); the owner of a directory may remove
+ * leftovers. */
 #define ND_FILE_TEMPORARY ".nodens-"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-cgroup.c - the text of /proc/self/cgroup: a path that is found is the rest of a line that begins with "0::"; and the files of a cgroup: a value that
- * is found is written there */
+/* fuzz-cgroup.c - /proc/self/cgroup: a path that is found is the rest of a line that begins with
+ * "0::"; files of a cgroup: a value that is found occurs in the text */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "sys/cgroup.h"
 
-/* A line's first word is a key, unless an earlier line has the same. */
+/* The first word of a line is a key, unless an earlier line has the same. */
 static void keys(const char *text) {
         uint64_t value, again;
 
@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         keys(text);
         numbers(text);
 
-        /* Every word of a list is in it, and with one more letter it is not the same word. */
+        /* Every word of a list is in it, and with one more letter it is another word. */
         for (const char *word = text + strspn(text, " \n"); *word; word += strcspn(word, " \n"), word += strspn(word, " \n")) {
                 nd_autofree char *name = nd_strndup(word, strcspn(word, " \n"));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-id-maps.c - the text of a uid_map: what is read and printed again reads the same */
+/* fuzz-id-maps.c - the text of a uid_map: parsing and printing it again gives the same map */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -20,7 +20,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         fuzz_require(maps.count <= ND_ID_MAP_LINES);
         nd_vector_each (map, &maps) {
                 fuzz_require(map->count > 0);
-                nd_text_addf(&printed, "%10u %10u %10u\n", map->inside, map->outside, map->count); /* as the kernel does */
+                /* As the kernel does. */
+                nd_text_addf(&printed, "%10u %10u %10u\n", map->inside, map->outside, map->count);
         }
         fuzz_require(!nd_userns_maps_parse(nd_text_get(&printed), &again));
         fuzz_require(again.count == maps.count);

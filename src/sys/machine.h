@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* machine.h - what differs between the architectures, for filters of system calls */
+/* machine.h - differences between architectures, for seccomp filters */
 #pragma once
 
 #include <linux/audit.h>
@@ -15,10 +15,10 @@
 #error "add the architecture here"
 #endif
 
-/* The second table of system calls of x86-64 begins here (x32); other machines have no such numbers. */
+/* The second system call table of x86-64 (x32) begins here; other architectures have none. */
 #define ND_CALLS_END 0x40000000
 
-/* Calls that younger architectures do not have: the younger call in their place. */
+/* System calls that newer architectures lack: the replacement. */
 #ifdef SYS_poll
 #define ND_CALL_POLL SYS_poll
 #else

@@ -60,7 +60,8 @@ struct nd_error *nd_mount_detach(const char *path) {
         return nd_error_new(nd_error_code_of(errno), errno, "unmount '%s'", path);
 }
 
-/* The kernel keeps its own words about a failed configuration in the context; they beat the errno. */
+/* The kernel stores its own message about a failed configuration in the context; it is more precise
+ * than the errno. */
 static struct nd_error *fs_error(int fd, const char *type, const char *what) {
         int saved = errno;
         char words[256];
@@ -102,13 +103,13 @@ struct nd_error *nd_mount_namespace_empty(const char *directory) {
                                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, &tree));
         nd_try(nd_mount_attach(tree, AT_FDCWD, directory));
         if (chdir(directory) < 0 || nd_sys->pivot_root(".", ".") < 0 || nd_sys->umount2(".", MNT_DETACH) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "leave only '%s' in a mount namespace", directory);
+                return nd_error_new(ND_INTERNAL, errno, "make '%s' the only mount in a mount namespace", directory);
         return nullptr;
 }
 
 struct nd_error *nd_mount_namespace_private(void) {
         if (nd_sys->unshare(CLONE_NEWNS) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a mount namespace");
+                return nd_error_new(nd_error_code_of(errno), errno, "create mount namespace");
         if (nd_sys->mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "make all mounts private");
         return nullptr;

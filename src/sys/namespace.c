@@ -2,11 +2,13 @@
 /* namespace.c - see namespace.h
  *
  * Theory of operation
- *   A child unshares what is asked for and sets it up from within, because loopback, sysctls and the host name belong to whoever is inside. With
- *   a user namespace it first becomes that namespace's owner (userns.c), says so and waits for its maps. It then reports one struct and lives until
- *   the caller has opened its namespaces; a closed socket ends it, so that it never outlives the caller.
- *   The effective IDs of the user namespace's maker are the mapped root's: what the kernel counts per user (namespaces, inotify instances) is
- *   counted there. */
+ *   A child unshares the requested namespaces and sets them up from within, because loopback,
+ *   sysctls and the host name are those of the calling process. With a user namespace it first
+ *   becomes that namespace's owner (userns.c), reports that and waits for its maps. It then sends
+ *   one struct report and lives until the caller has opened its namespaces; a closed socket ends
+ *   it, so that it never outlives the caller.
+ *   The effective IDs of the process that creates the user namespace are the mapped root's:
+ *   per-user kernel limits (namespaces, inotify instances) are charged there. */
 #include "sys/namespace.h"
 
 #include <linux/magic.h>
@@ -33,10 +35,10 @@ enum step {
         STEP_READY,
 };
 
-/* What the child says. */
+/* Report of the child. */
 struct report {
         enum step step;
-        int error_number; /* 0 = well */
+        int error_number; /* 0 = success */
         size_t index;     /* of the sysctl */
 };
 
@@ -68,7 +70,7 @@ static int write_sysctl(const struct nd_namespace_sysctl *sysctl) {
 
 static struct nd_error *sysctl_error(const struct nd_namespace_sysctl *sysctl, int error_number) {
         if (error_number == ENOENT)
-                return nd_error_new(ND_INVALID, ENOENT, "sysctl '%s': this kernel has none of that name", sysctl->path);
+                return nd_error_new(ND_INVALID, ENOENT, "sysctl '%s': this kernel does not have it", sysctl->path);
         if (error_number == EINVAL || error_number == ERANGE)
                 return nd_error_new(ND_INVALID, error_number, "sysctl '%s': the kernel refuses the value '%s'", sysctl->path,
                                     sysctl->value);
@@ -117,12 +119,14 @@ static bool settle(const struct nd_namespace_plan *plan, struct report *report) 
 
         if (plan->user) {
                 report.error_number = -nd_userns_enter_new(plan->user);
-                if (!say(fd, &report) || report.error_number != 0 || recv(fd, &byte, 1, 0) != 1) /* the maps are written */
+                /* Waits until the maps are written. */
+                if (!say(fd, &report) || report.error_number != 0 || recv(fd, &byte, 1, 0) != 1)
                         _exit(EXIT_FAILURE);
         }
         (void) settle(plan, &report);
         if (say(fd, &report))
-                (void) recv(fd, &byte, 1, 0); /* until the caller has opened our namespaces, or is gone */
+                /* Until the caller has opened our namespaces, or has exited. */
+                (void) recv(fd, &byte, 1, 0);
         _exit(EXIT_SUCCESS);
 }
 
@@ -135,7 +139,7 @@ static struct nd_error *report_error(const struct nd_namespace_plan *plan, const
         case STEP_USER:
                 return nd_error_new(nd_error_code_of(number), number, "make a user namespace");
         case STEP_UNSHARE:
-                return nd_error_new(nd_error_code_of(number), number, "make namespaces (flags %#x)", (unsigned) plan->flags);
+                return nd_error_new(nd_error_code_of(number), number, "create namespaces (flags %#x)", (unsigned) plan->flags);
         case STEP_LOOPBACK:
                 return nd_error_new(nd_error_code_of(number), number, "bring up the loopback interface");
         case STEP_HOSTNAME:
@@ -156,11 +160,12 @@ static struct nd_error *listen_to(const struct nd_namespace_plan *plan, int fd, 
                 n = recv(fd, &report, sizeof report, 0);
         while (n < 0 && errno == EINTR);
         if (n != sizeof report)
-                return nd_error_new(ND_INTERNAL, n < 0 ? errno : 0, "the child that makes namespaces ended early");
+                return nd_error_new(ND_INTERNAL, n < 0 ? errno : 0, "the child that makes namespaces exited early");
         if (report.error_number != 0)
                 return report_error(plan, &report);
         if (report.step != awaited)
-                return nd_error_new(ND_INTERNAL, EPROTO, "the child that makes namespaces is at step %d", (int) report.step);
+                return nd_error_new(ND_INTERNAL, EPROTO, "unexpected step %d of the child that makes namespaces",
+                                    (int) report.step);
         return nullptr;
 }
 
@@ -173,7 +178,7 @@ static struct nd_error *open_one(int procfd, const char *name, int *ret) {
         return nullptr;
 }
 
-/* The conversation with the child, which waits at the end. */
+/* Drives the child, which waits at the end. */
 static struct nd_error *direct(const struct nd_namespace_plan *plan, pid_t pid, int fd, struct nd_namespace_set *ret) {
         nd_cleanup(nd_namespace_set_done) struct nd_namespace_set made = ND_NAMESPACE_SET_NONE;
         nd_autoclose int procfd = -EBADF;
@@ -185,7 +190,7 @@ static struct nd_error *direct(const struct nd_namespace_plan *plan, pid_t pid, 
                 nd_try(listen_to(plan, fd, STEP_USER));
                 nd_try(nd_userns_write_maps(plan->user, procfd));
                 if (send(fd, "", 1, MSG_NOSIGNAL) != 1)
-                        return nd_error_new(ND_INTERNAL, errno, "tell the child that makes namespaces to go on");
+                        return nd_error_new(ND_INTERNAL, errno, "send to the child that makes namespaces");
         }
         nd_try(listen_to(plan, fd, STEP_READY));
         if (plan->user)
@@ -209,14 +214,14 @@ struct nd_error *nd_namespace_make(const struct nd_namespace_plan *plan, struct 
         pid_t pid;
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a socket pair");
+                return nd_error_new(nd_error_code_of(errno), errno, "create socket pair");
         ours = pair[0];
         theirs = pair[1];
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "start a child for namespaces");
         if (pid == 0) {
-                (void) close(ours); /* or it would wait for itself */
+                (void) close(ours); /* or the child would wait for itself */
                 child_main(plan, theirs);
         }
         nd_close_fd(&theirs);
@@ -234,10 +239,10 @@ struct nd_error *nd_namespace_pin(int fd, int dir_fd, const char *path) {
 
         tree = nd_sys->open_tree(fd, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
         if (tree < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "take a namespace's file for '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "clone the namespace file for '%s'", path);
         file = nd_sys->openat(dir_fd, path, O_RDONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (file < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make '%s'", path);
+                return nd_error_new(nd_error_code_of(errno), errno, "create '%s'", path);
         error = nd_mount_attach(tree, dir_fd, path);
         if (error)
                 (void) nd_sys->unlinkat(dir_fd, path, 0);

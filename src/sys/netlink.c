@@ -2,9 +2,9 @@
 /* netlink.c - see netlink.h
  *
  * Theory of operation
- *   One request at a time: a message is built in a buffer of fixed size, sent, and answered by an acknowledgement or, for a list, by
- *   messages up to NLMSG_DONE. The kernel is the only one who answers (the socket is connected to it), so lengths are
- *   checked against mistakes rather than malice. */
+ *   One request at a time: a message is built in a buffer of fixed size, sent, and answered by an
+ *   acknowledgement or, for a list, by messages up to NLMSG_DONE. Only the kernel can answer (the
+ *   socket is connected to it), so length checks guard against mistakes, not malice. */
 #include "sys/netlink.h"
 
 #include <arpa/inet.h>
@@ -25,7 +25,7 @@
 enum {
         REQUEST_BYTES = 256,
         ANSWER_BYTES = 64 * 1024,
-        LIST_CEILING = 16 * 1024, /* routes or addresses of one machine that we look at */
+        LIST_CEILING = 16 * 1024, /* maximum routes or addresses of one host */
         ANSWER_SECONDS = 5,
 };
 
@@ -73,7 +73,7 @@ struct nd_error *nd_netlink_open(struct nd_netlink *ret) {
 
         if (fd < 0 || connect(fd, (struct sockaddr *) &kernel, sizeof kernel) < 0 ||
             setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "open a netlink socket");
+                return nd_error_new(nd_error_code_of(errno), errno, "open netlink socket");
         *ret = (struct nd_netlink) {.fd = nd_take_fd(fd)};
         return nullptr;
 }
@@ -89,7 +89,7 @@ struct nd_error *nd_netlink_watch(int *ret_fd) {
         nd_autoclose int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
 
         if (fd < 0 || bind(fd, (struct sockaddr *) &address, sizeof address) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "watch the machine's addresses and routes");
+                return nd_error_new(nd_error_code_of(errno), errno, "subscribe to address and route changes");
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
@@ -130,10 +130,11 @@ static int request_send(struct nd_netlink *netlink, struct request *r) {
 
 typedef void (*message_reader)(const struct nlmsghdr *message, void *userdata);
 
-/* Reads one message of an answer. Returns 1 when the answer is over, 0 when there is more, -errno. */
+/* Parses one message of an answer. Returns 1 at the end of the answer, 0 if there is more,
+ * -errno. */
 static int answer_message(struct nd_netlink *netlink, const struct nlmsghdr *message, message_reader reader, void *userdata) {
         if (message->nlmsg_seq != netlink->sequence)
-                return 0; /* of a request whose answer we gave up */
+                return 0; /* answers an earlier request that timed out */
         if (message->nlmsg_type == NLMSG_DONE)
                 return 1;
         if (message->nlmsg_type == NLMSG_ERROR) {
@@ -175,7 +176,7 @@ static int transact(struct nd_netlink *netlink, struct request *r, message_reade
 
 /* ---- lists ---- */
 
-/* A message's attributes; the kernel's own macros cast from char, which clang takes amiss. */
+/* A message's attributes; the kernel's own macros cast from char *, which clang warns about. */
 static const struct rtattr *attribute_within(const void *at, size_t left) {
         const struct rtattr *a = at;
 
@@ -216,7 +217,8 @@ static void on_address(const struct nlmsghdr *message, void *userdata) {
         if (message->nlmsg_type != RTM_NEWADDR || (body->ifa_family != AF_INET && body->ifa_family != AF_INET6))
                 return;
         for (const struct rtattr *a = first_attribute(message, sizeof *body, &left); a; a = next_attribute(a, &left)) {
-                /* On a point-to-point link IFA_ADDRESS is the other end, and ours is IFA_LOCAL. */
+                /* On a point-to-point link IFA_ADDRESS is the peer, and IFA_LOCAL is our
+                 * address. */
                 if (a->rta_type == IFA_LOCAL || (a->rta_type == IFA_ADDRESS && !local))
                         read_address_bytes(a, &found.address);
                 local = local || a->rta_type == IFA_LOCAL;
@@ -295,7 +297,7 @@ struct nd_error *nd_netlink_link_up(struct nd_netlink *netlink, unsigned link, u
                 request_add(&r, IFLA_MTU, &mtu, sizeof mtu);
         status = transact(netlink, &r, nullptr, nullptr);
         if (status < 0)
-                return nd_error_new(nd_error_code_of(-status), -status, "bring network link %u up", link);
+                return nd_error_new(nd_error_code_of(-status), -status, "bring up network interface %u", link);
         return nullptr;
 }
 
@@ -318,7 +320,7 @@ struct nd_error *nd_netlink_link_add_address(struct nd_netlink *netlink, unsigne
         char text[ND_ADDRESS_TEXT];
 
         if (status < 0 && status != -EEXIST)
-                return nd_error_new(nd_error_code_of(-status), -status, "add the address %s/%u",
+                return nd_error_new(nd_error_code_of(-status), -status, "add address %s/%u",
                                     nd_netlink_address_text(address, text), address->prefix);
         return nullptr;
 }
@@ -329,7 +331,7 @@ struct nd_error *nd_netlink_link_remove_address(struct nd_netlink *netlink, unsi
         char text[ND_ADDRESS_TEXT];
 
         if (status < 0 && status != -EADDRNOTAVAIL)
-                return nd_error_new(nd_error_code_of(-status), -status, "remove the address %s/%u",
+                return nd_error_new(nd_error_code_of(-status), -status, "remove address %s/%u",
                                     nd_netlink_address_text(address, text), address->prefix);
         return nullptr;
 }
@@ -360,7 +362,7 @@ struct nd_error *nd_netlink_route_replace(struct nd_netlink *netlink, const stru
         char to[ND_ADDRESS_TEXT], gateway[ND_ADDRESS_TEXT];
 
         if (status < 0)
-                return nd_error_new(nd_error_code_of(-status), -status, "add the route to %s/%u by '%s'",
+                return nd_error_new(nd_error_code_of(-status), -status, "add route to %s/%u via '%s'",
                                     nd_netlink_address_text(&route->to, to), route->to.prefix,
                                     nd_netlink_address_text(&route->gateway, gateway));
         return nullptr;
@@ -371,7 +373,7 @@ struct nd_error *nd_netlink_route_remove(struct nd_netlink *netlink, const struc
         char to[ND_ADDRESS_TEXT];
 
         if (status < 0 && status != -ESRCH)
-                return nd_error_new(nd_error_code_of(-status), -status, "remove the route to %s/%u",
+                return nd_error_new(nd_error_code_of(-status), -status, "remove route to %s/%u",
                                     nd_netlink_address_text(&route->to, to), route->to.prefix);
         return nullptr;
 }
@@ -403,7 +405,7 @@ struct nd_error *nd_netlink_rule_deliver_marked(struct nd_netlink *netlink, int 
                 status = transact(netlink, &r, nullptr, nullptr);
         if (status < 0 && status != -EEXIST)
                 return nd_error_new(nd_error_code_of(-status), -status,
-                                    "route marked packets of the family %d to this machine", family);
+                                    "route marked packets of address family %d to this host", family);
         return nullptr;
 }
 
@@ -412,7 +414,7 @@ struct nd_error *nd_netlink_tap_make(const char *name) {
         nd_autoclose int fd = -EBADF;
 
         if (strlen(name) >= sizeof request.ifr_name)
-                return nd_error_new(ND_INVALID, 0, "'%s' is too long for a network link's name", name);
+                return nd_error_new(ND_INVALID, 0, "network interface name too long: '%s'", name);
         memcpy(request.ifr_name, name, strlen(name) + 1);
         if (if_nametoindex(name) > 0)
                 return nullptr;
@@ -421,7 +423,7 @@ struct nd_error *nd_netlink_tap_make(const char *name) {
                 return nd_error_new(nd_error_code_of(errno), errno,
                                     "open /dev/net/tun (as root: modprobe tun; chmod 0666 /dev/net/tun)");
         if (ioctl(fd, TUNSETIFF, &request) < 0 || ioctl(fd, TUNSETPERSIST, 1) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make the tap '%s'", name);
+                return nd_error_new(nd_error_code_of(errno), errno, "create tap device '%s'", name);
         return nullptr;
 }
 
@@ -437,11 +439,12 @@ bool nd_netlink_link_has_carrier(const char *name) {
         nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
         nd_autoerror struct nd_error *error = nullptr;
 
-        /* Not IFF_RUNNING: a new tap has it until the kernel finds the time to notice that nobody is there. And as long as the kernel
-         * has not noticed that somebody came, packets are dropped. */
+        /* Not IFF_RUNNING: a new tap has it until the kernel notices that no process holds it open.
+         * And until the kernel has noticed that a process opened it, packets are dropped. */
         if (!link_says(name, "carrier", "1") || link_says(name, "operstate", "down"))
                 return false;
-        /* The state is told a moment before the queue opens, both under a lock that this request waits for. */
+        /* The kernel publishes the state a moment before it opens the queue, both under a lock that
+         * this request waits for. */
         error = nd_netlink_open(&netlink);
         if (!error)
                 error = nd_netlink_link_up(&netlink, if_nametoindex(name), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* netlink.h - links, addresses and routes of the network namespace we are in, and taps that outlive who reads them */
+/* netlink.h - links, addresses and routes of our network namespace, and persistent tap devices */
 #pragma once
 
 #include <netinet/in.h>
@@ -24,15 +24,16 @@ enum { ND_ADDRESS_TEXT = INET6_ADDRSTRLEN };
 /* "10.0.0.1" or "fd00::1", without the prefix. Returns its argument. */
 const char *nd_netlink_address_text(const struct nd_netlink_address *address, char buffer[static ND_ADDRESS_TEXT]);
 
-/* Reads "10.0.0.1" or "10.0.0.1/24"; without a prefix it is the whole address. Returns -EINVAL for anything else. */
+/* Parses "10.0.0.1" or "10.0.0.1/24"; without a prefix length it is a single address. Returns
+ * -EINVAL for anything else. */
 [[nodiscard]] int nd_netlink_address_parse(const char *text, struct nd_netlink_address *ret);
 [[nodiscard]] bool nd_netlink_address_equal(const struct nd_netlink_address *a, const struct nd_netlink_address *b);
 
-/* What the kernel lists. */
+/* Entries of the kernel's lists. */
 struct nd_netlink_link_address {
         unsigned link;
         struct nd_netlink_address address;
-        bool global;    /* neither link-local nor of the host only */
+        bool global;    /* neither link-local nor host scope */
         bool temporary; /* IPv6 privacy address, or not usable (yet) */
 };
 struct nd_netlink_route {
@@ -61,30 +62,32 @@ struct nd_netlink {
 [[nodiscard]] struct nd_error *nd_netlink_open(struct nd_netlink *ret);
 void nd_netlink_done(struct nd_netlink *netlink);
 
-/* A socket that becomes readable when addresses or routes change; what it holds need only be drained. */
+/* A socket that becomes readable when addresses or routes change; drain it and list again. */
 [[nodiscard]] struct nd_error *nd_netlink_watch(int *ret_fd);
 
 [[nodiscard]] struct nd_error *nd_netlink_addresses(struct nd_netlink *netlink, struct nd_netlink_link_addresses *ret);
-[[nodiscard]] struct nd_error *nd_netlink_routes(struct nd_netlink *netlink,
-                                                 struct nd_netlink_route_list *ret); /* main table, unicast */
+/* Main table, unicast. */
+[[nodiscard]] struct nd_error *nd_netlink_routes(struct nd_netlink *netlink, struct nd_netlink_route_list *ret);
 
-/* Brings a link up; mtu 0 leaves it. */
+/* Brings a link up; mtu 0 keeps the MTU. */
 [[nodiscard]] struct nd_error *nd_netlink_link_up(struct nd_netlink *netlink, unsigned link, uint32_t mtu);
 [[nodiscard]] struct nd_error *nd_netlink_link_add_address(struct nd_netlink *netlink, unsigned link,
                                                            const struct nd_netlink_address *address);
 [[nodiscard]] struct nd_error *nd_netlink_link_remove_address(struct nd_netlink *netlink, unsigned link,
                                                               const struct nd_netlink_address *address);
 
-/* Adds a route or takes the place of the one with the same destination and metric. The gateway need not be within an address's prefix. */
+/* Adds a route or replaces the one with the same destination and metric. The gateway need not be
+ * within an address's prefix. */
 [[nodiscard]] struct nd_error *nd_netlink_route_replace(struct nd_netlink *netlink, const struct nd_netlink_route *route);
 [[nodiscard]] struct nd_error *nd_netlink_route_remove(struct nd_netlink *netlink, const struct nd_netlink_route *route);
 
-/* Packets whose mark has these bits go to this machine, whatever their address is: a rule before all others, and a table with one local route. */
+/* Delivers packets whose mark has these bits to this host, for any destination address: a rule
+ * before all others, and a table with one local route. */
 [[nodiscard]] struct nd_error *nd_netlink_rule_deliver_marked(struct nd_netlink *netlink, int family, uint32_t bits,
                                                               uint32_t table);
 
-/* Makes a tap of that name that stays when nobody holds it open. One that is there already is fine. */
+/* Creates a persistent tap of that name. An existing one is fine. */
 [[nodiscard]] struct nd_error *nd_netlink_tap_make(const char *name);
 
-/* Whether somebody holds the tap open at the other side. */
+/* Whether a process holds the tap open. */
 [[nodiscard]] bool nd_netlink_link_has_carrier(const char *name);

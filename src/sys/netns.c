@@ -22,13 +22,13 @@ struct nd_error *nd_netns_socket(const char *path, int family, int type, int *re
                 home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
                 there = open(path, O_RDONLY | O_CLOEXEC);
                 if (home < 0 || there < 0 || nd_sys->setns(there, CLONE_NEWNET) < 0)
-                        return nd_error_new(nd_error_code_of(errno), errno, "enter the network namespace '%s'", path);
+                        return nd_error_new(nd_error_code_of(errno), errno, "enter network namespace '%s'", path);
         }
         fd = make(family, type);
         if (path && nd_sys->setns(home, CLONE_NEWNET) < 0)
                 abort();
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(-fd), -fd, "make a socket");
+                return nd_error_new(nd_error_code_of(-fd), -fd, "create socket");
         *ret = fd;
         return nullptr;
 }

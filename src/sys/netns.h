@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* netns.h - sockets of a network that is not ours
+/* netns.h - sockets in another network namespace
  *
- * A socket belongs for life to the network it was made in, so whoever wants to talk there need not be there: a visit that lasts three system calls is
- * enough, and no process is started for it. The caller must have one thread only, as all of ours have. */
+ * A socket belongs for life to the network namespace it was created in, so a short setns() is
+ * enough to use that network, and no process is needed. The caller must be single-threaded, as all
+ * our programs are. */
 #pragma once
 
 #include "base/error.h"
 
-/* A socket of the network at path; nullptr = ours. Closed on exec, and it does not block. A process that cannot come home again ends: it would do
- * everything that follows in the pod's network. */
+/* Creates a socket in the network namespace at path; nullptr = ours. Close-on-exec and
+ * non-blocking. A process that cannot return to its own namespace aborts: all its later work would
+ * be in the pod's network. */
 [[nodiscard]] struct nd_error *nd_netns_socket(const char *path, int family, int type, int *ret);

@@ -2,9 +2,10 @@
 /* nftables.c - see nftables.h
  *
  * Theory of operation
- *   A transaction is one datagram of messages between a begin and an end. To replace a table it is made (which does nothing when it is
- *   there), deleted, and made again. Only the last message asks for an acknowledgement; one that fails is answered unasked, and
- *   then nothing of the transaction holds. */
+ *   A transaction is one datagram of messages between a begin and an end. To replace a table it is
+ *   created (a no-op if it exists), deleted, and created again. Only the last message requests an
+ *   acknowledgement; a failed one is always answered, and then the whole transaction is rolled
+ *   back. */
 #include "sys/nftables.h"
 
 #include <arpa/inet.h>
@@ -20,20 +21,20 @@ enum {
         BATCH_BYTES = 8 * 1024,
         ANSWER_BYTES = 8 * 1024,
         ANSWER_SECONDS = 5,
-        LAST = UINT16_MAX, /* sequence of the message that is acknowledged */
+        LAST = UINT16_MAX, /* sequence number of the acknowledged message */
 };
 
 struct batch {
         uint8_t bytes[BATCH_BYTES];
         size_t length;
-        size_t message; /* where the open one begins */
+        size_t message; /* offset of the open one */
 };
 
 static void put(struct batch *b, const void *bytes, size_t length) {
         size_t padded = NLA_ALIGN(length);
 
         if (b->length + padded > sizeof b->bytes)
-                abort(); /* tables are ours, few and small */
+                abort(); /* our tables are few and small */
         memset(b->bytes + b->length, 0, padded);
         memcpy(b->bytes + b->length, bytes, length);
         b->length += padded;
@@ -76,7 +77,7 @@ static void add_number(struct batch *b, uint16_t type, uint32_t number) {
         add(b, type, &big, sizeof big);
 }
 
-/* Attributes within an attribute: what nest_begin() returns is for nest_end(). */
+/* Nested attributes: pass the result of nest_begin() to nest_end(). */
 static size_t nest_begin(struct batch *b, uint16_t type) {
         size_t at = b->length;
 
@@ -226,12 +227,13 @@ static void build(struct batch *b, const char *table, const struct nd_nftables_c
                 for (size_t i = 0; i < ND_NFT_RULES && chain->rules[i][0].kind != ND_NFT_END; i++)
                         add_rule(b, table, chain->name, chain->rules[i]);
         }
-        add_table(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_ACK, LAST, table); /* it is there: only asks for the answer */
+        /* Exists: only requests the acknowledgement. */
+        add_table(b, NFT_MSG_NEWTABLE, NLM_F_CREATE | NLM_F_ACK, LAST, table);
         message_begin(b, NFNL_MSG_BATCH_END, 0, 0);
         message_end(b);
 }
 
-/* The kernel's word on the transaction: 0 or -errno. */
+/* Result of the transaction: 0 or -errno. */
 static int read_answer(int fd) {
         union {
                 struct nlmsghdr header;
@@ -265,11 +267,11 @@ struct nd_error *nd_nftables_put(const char *table, const struct nd_nftables_cha
         build(b, table, chains);
         if (connect(fd, (struct sockaddr *) &kernel, sizeof kernel) < 0 ||
             setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience) < 0 || send(fd, b->bytes, b->length, 0) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "ask the kernel for the nftables table '%s'", table);
+                return nd_error_new(nd_error_code_of(errno), errno, "send nftables table '%s'", table);
         status = read_answer(fd);
         if (status == -EOPNOTSUPP || status == -EINVAL || status == -ENOENT)
-                return nd_error_new(ND_UNIMPLEMENTED, -status, "this kernel's nf_tables cannot have the table '%s'", table);
+                return nd_error_new(ND_UNIMPLEMENTED, -status, "this kernel's nf_tables does not support table '%s'", table);
         if (status < 0)
-                return nd_error_new(nd_error_code_of(-status), -status, "put the nftables table '%s'", table);
+                return nd_error_new(nd_error_code_of(-status), -status, "replace nftables table '%s'", table);
         return nullptr;
 }

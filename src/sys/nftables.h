@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nftables.h - one small table of the kernel's packet filter, written whole
+/* nftables.h - writes one small nftables table as a whole
  *
- * Enough for rules that look at marks and set them, in the network namespace that we are in. A table is put in place of the one of its name
- * in one transaction: packets meet the old rules or the new ones. No program is needed for it, only the kernel's nf_tables. */
+ * Enough for rules that match and set marks, in our network namespace. A table replaces the one of
+ * its name in one transaction: packets see the old rules or the new ones. Needs the kernel's
+ * nf_tables, but no program. */
 #pragma once
 
 #include <stdint.h>
 
 #include "base/error.h"
 
-/* One step of a rule; they work on one register. A comparison that does not hold ends the rule. */
+/* One step of a rule; all use one register. A comparison that fails ends the rule. */
 enum nd_nftables_step_kind {
         ND_NFT_END,
         ND_NFT_LOAD_MARK,      /* the packet's */
         ND_NFT_LOAD_CT_MARK,   /* its connection's */
-        ND_NFT_LOAD_DIRECTION, /* 0 = as the connection began, 1 = the answer */
+        ND_NFT_LOAD_DIRECTION, /* 0 = original, 1 = reply */
         ND_NFT_MASK,           /* register = (register & mask) ^ value */
-        ND_NFT_EQUAL,          /* the register has this value; a direction is one byte, a mark four */
+        /* The register has this value; a direction is one byte, a mark four. */
+        ND_NFT_EQUAL,
         ND_NFT_SET_MARK,
         ND_NFT_SET_CT_MARK,
 };
@@ -31,11 +33,13 @@ enum { ND_NFT_RULES = 4, ND_NFT_STEPS = 8 };
 
 struct nd_nftables_chain {
         const char *name; /* nullptr ends the list */
-        const char *type; /* "filter", or "route": packets are routed anew when their mark has changed */
+        const char *type; /* "filter", or "route": packets are rerouted if their mark has changed */
         uint32_t hook;    /* NF_INET_... */
         int32_t priority;
-        struct nd_nftables_step rules[ND_NFT_RULES][ND_NFT_STEPS]; /* the first empty rule ends them */
+        /* The first empty rule ends them. */
+        struct nd_nftables_step rules[ND_NFT_RULES][ND_NFT_STEPS];
 };
 
-/* Puts a table of the family inet, for IPv4 and IPv6. ND_UNIMPLEMENTED when the kernel has no nf_tables. */
+/* Replaces a table of the family inet, for IPv4 and IPv6. ND_UNIMPLEMENTED if the kernel has no
+ * nf_tables. */
 [[nodiscard]] struct nd_error *nd_nftables_put(const char *table, const struct nd_nftables_chain *chains);

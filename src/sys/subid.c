@@ -7,15 +7,15 @@
 
 #include "base/text.h"
 
-/* The library comes with fifteen others, a megabyte of them resident, and the daemons never ask it: it is loaded for the first
- * question. It stays then, since it keeps memory of its own from its start. */
+/* libsubid pulls in fifteen libraries, a megabyte of them resident, and the daemons never use it:
+ * it is loaded on first use. It stays loaded, since it allocates memory at its start. */
 #define LIBRARY "libsubid.so.5"
 
 enum { RANGES_CEILING = 1024 };
 
 static struct library {
         bool ready;
-        FILE *nowhere; /* it writes its complaints to a stream of ours, never to our standard error */
+        FILE *nowhere; /* its log goes to a stream of ours, never to stderr */
         typeof(subid_get_uid_ranges) *get_uid_ranges;
         typeof(subid_get_gid_ranges) *get_gid_ranges;
         typeof(subid_free) *free;
@@ -26,8 +26,7 @@ static struct nd_error *library_start(void) {
         typeof(subid_init) *init;
 
         if (!handle)
-                return nd_error_new(ND_INTERNAL, 0, "load " LIBRARY ", which knows the subordinate IDs of users: %s",
-                                    dlerror());
+                return nd_error_new(ND_INTERNAL, 0, "load " LIBRARY "to look up subordinate IDs: %s", dlerror());
         init = (typeof(init)) dlsym(handle, "subid_init");
         library.get_uid_ranges = (typeof(library.get_uid_ranges)) dlsym(handle, "subid_get_uid_ranges");
         library.get_gid_ranges = (typeof(library.get_gid_ranges)) dlsym(handle, "subid_get_gid_ranges");

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* subid.h - subordinate IDs by libsubid, with getsubids' meaning
+/* subid.h - subordinate IDs by libsubid, with the semantics of getsubids
  *
- * libsubid answers from /etc/subuid and /etc/subgid or, where nsswitch.conf says so, from a directory service. Like getsubids,
- * "the user has no ranges" is an error and not an empty list: with a directory service the two cannot be told apart. */
+ * libsubid reads /etc/subuid and /etc/subgid or, if nsswitch.conf selects one, a directory service.
+ * As in getsubids, "the user has no ranges" is an error and not an empty list: with a directory
+ * service the two cannot be distinguished. */
 #pragma once
 
 #include <stdint.h>
@@ -31,5 +32,5 @@ enum nd_subid_kind {
 
 [[nodiscard]] struct nd_error *nd_subid_list_of(const char *user, enum nd_subid_kind kind, struct nd_subid_list *ret);
 
-/* What getsubids would print: "0: kubelet 65536 65536\n" per range. */
+/* Formats the ranges as getsubids prints them: "0: kubelet 65536 65536\n" per range. */
 [[nodiscard]] char *nd_subid_list_text(const char *user, const struct nd_subid_list *ranges);

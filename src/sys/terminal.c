@@ -8,7 +8,7 @@
 #include "sys/fd-passing.h"
 
 int nd_terminal_receive(int connection) {
-        char name[4096]; /* what the runtime calls it */
+        char name[4096]; /* the runtime's name for it */
         int fd;
         ssize_t n = nd_fd_passing_receive(connection, name, sizeof name, &fd, 1, 0);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* terminal.h - the terminal that an OCI runtime hands over (--console-socket) */
+/* terminal.h - receives the terminal from an OCI runtime (--console-socket) */
 #pragma once
 
-/* Takes it from a connection of the runtime's: the master's descriptor, which does not block; or -errno. */
+/* Receives it on a connection from the runtime: the master's descriptor, non-blocking; or
+ * -errno. */
 [[nodiscard]] int nd_terminal_receive(int connection);

@@ -15,7 +15,7 @@
 #include "sys/mount.h"
 #include "sys/worker.h"
 
-static void the_v2_line_is_found_wherever_it_stands([[maybe_unused]] void **state) {
+static void the_v2_line_is_found_at_any_position([[maybe_unused]] void **state) {
         expect_text(nd_cgroup_path_of("0::/a/b\n"), "/a/b");
         expect_text(nd_cgroup_path_of("0::/"), "/");
         expect_text(nd_cgroup_path_of("12:memory:/x\n1:name=systemd:/y\n0::/z\n"), "/z");
@@ -75,12 +75,13 @@ static void no_limit_is_the_highest_number([[maybe_unused]] void **state) {
         assert_false(nd_cgroup_number("-1\n", &value));
 }
 
-/* Makes a cgroup with another one, "below", in it. */
+/* Creates a cgroup with a child "below". */
 static void make_pair(int *ret_parent, char **ret_name, int *ret_child, char **ret_path) {
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
         unsigned number = 0;
 
-        /* Not by our pid: others in another pid namespace may have the same, and the same cgroups. */
+        /* Not by our PID: a test in another PID namespace may have the same, and the same
+         * cgroups. */
         assert_int_equal(getrandom(&number, sizeof number, 0), sizeof number);
         expect_ok(nd_cgroup_discover(&cgroup));
         if (cgroup.layout != ND_CGROUP_UNIFIED || !cgroup.writable || geteuid() != 0)
@@ -109,7 +110,7 @@ static pid_t start_process(const char *path, const char *below) {
 }
 
 /* A process of ours in a cgroup of ours: killed, lifted, removed. */
-static void a_cgroup_of_ours_can_be_killed_lifted_and_removed([[maybe_unused]] void **state) {
+static void a_cgroup_can_be_killed_emptied_and_removed([[maybe_unused]] void **state) {
         nd_autofree char *name = nullptr, *path = nullptr;
         nd_autoclose int parent = -EBADF, child = -EBADF;
         int status;
@@ -117,20 +118,20 @@ static void a_cgroup_of_ours_can_be_killed_lifted_and_removed([[maybe_unused]] v
 
         make_pair(&parent, &name, &child, &path);
         pid = start_process(path, "/below");
-        assert_false(nd_cgroup_remove(parent, name)); /* somebody is in it */
+        assert_false(nd_cgroup_remove(parent, name)); /* a process is in it */
         nd_cgroup_lift(child, "below");
         assert_true(nd_cgroup_remove(child, "below"));
-        assert_int_equal(waitpid(pid, &status, WNOHANG), 0); /* and lives */
+        assert_int_equal(waitpid(pid, &status, WNOHANG), 0); /* and it is alive */
         expect_ok(nd_cgroup_kill(child));
         assert_int_equal(waitpid(pid, &status, 0), pid);
         assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         assert_true(nd_cgroup_remove(parent, name));
-        assert_true(nd_cgroup_remove(parent, name)); /* it is gone already */
+        assert_true(nd_cgroup_remove(parent, name)); /* it does not exist any more */
         expect_ok(nd_cgroup_kill(child));
         expect_error(nd_cgroup_open(path, &status), ND_NOT_FOUND, name);
 }
 
-static void a_cgroup_is_cleared_with_all_that_live_in_it([[maybe_unused]] void **state) {
+static void clearing_a_cgroup_kills_its_processes_and_removes_it([[maybe_unused]] void **state) {
         nd_autofree char *name = nullptr, *path = nullptr, *absent = nullptr;
         nd_autoclose int parent = -EBADF, child = -EBADF;
         pid_t pids[2];
@@ -142,16 +143,18 @@ static void a_cgroup_is_cleared_with_all_that_live_in_it([[maybe_unused]] void *
         expect_ok(nd_cgroup_clear(path, 60 * ND_SECOND_US));
         expect_error(nd_cgroup_open(path, &status), ND_NOT_FOUND, name);
         for (size_t i = 0; i < nd_count_of(pids); i++) {
-                assert_int_equal(waitpid(pids[i], &status, WNOHANG), pids[i]); /* nothing to wait for: it is dead */
+                /* Already dead: nothing to wait for. */
+                assert_int_equal(waitpid(pids[i], &status, WNOHANG), pids[i]);
                 assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
         }
-        expect_ok(nd_cgroup_clear(path, 60 * ND_SECOND_US)); /* it is gone already, and so may be the one above */
+        /* It does not exist any more, and the parent may not either. */
+        expect_ok(nd_cgroup_clear(path, 60 * ND_SECOND_US));
         absent = nd_format("%s/below/deeper", path);
         expect_ok(nd_cgroup_clear(absent, 60 * ND_SECOND_US));
-        expect_error(nd_cgroup_clear("/", 0), ND_INTERNAL, "no cgroup that could be cleared");
+        expect_error(nd_cgroup_clear("/", 0), ND_INTERNAL, "cannot clear cgroup");
 }
 
-static void what_is_found_here_agrees_with_the_mount([[maybe_unused]] void **state) {
+static void the_discovered_layout_agrees_with_the_mount([[maybe_unused]] void **state) {
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
         struct statfs fs;
         bool unified = statfs("/sys/fs/cgroup", &fs) == 0 && (unsigned long) fs.f_type == CGROUP2_SUPER_MAGIC;
@@ -165,7 +168,7 @@ static void what_is_found_here_agrees_with_the_mount([[maybe_unused]] void **sta
         }
 }
 
-/* Discovers with a filesystem of this type mounted over /sys/fs/cgroup. */
+/* Runs the discovery with a filesystem of this type mounted over /sys/fs/cgroup. */
 static struct nd_error *discover_on(void *type, [[maybe_unused]] int *ret_fd) {
         nd_cleanup(nd_cgroup_done) struct nd_cgroup cgroup = {};
 
@@ -176,7 +179,7 @@ static struct nd_error *discover_on(void *type, [[maybe_unused]] int *ret_fd) {
         return nd_error_new(ND_ABORTED, 0, "layout %d", (int) cgroup.layout);
 }
 
-static void the_layout_is_told_by_the_filesystem_that_is_mounted([[maybe_unused]] void **state) {
+static void the_layout_follows_from_the_mounted_filesystem([[maybe_unused]] void **state) {
         struct nd_error *error = nd_worker_run("cgroup", discover_on, (void *) "tmpfs", 60 * ND_SECOND_US, nullptr);
 
         if (nd_error_code(error) == ND_DENIED) {
@@ -205,16 +208,16 @@ static void a_slice_is_found_by_its_name([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_slice_is_found_by_its_name),
-                cmocka_unit_test(the_v2_line_is_found_wherever_it_stands),
+                cmocka_unit_test(the_v2_line_is_found_at_any_position),
                 cmocka_unit_test(without_a_v2_line_there_is_no_path),
                 cmocka_unit_test(a_controller_is_a_whole_word),
                 cmocka_unit_test(a_value_is_found_by_its_whole_key),
                 cmocka_unit_test(a_key_is_summed_over_all_devices),
                 cmocka_unit_test(no_limit_is_the_highest_number),
-                cmocka_unit_test(a_cgroup_of_ours_can_be_killed_lifted_and_removed),
-                cmocka_unit_test(a_cgroup_is_cleared_with_all_that_live_in_it),
-                cmocka_unit_test(what_is_found_here_agrees_with_the_mount),
-                cmocka_unit_test(the_layout_is_told_by_the_filesystem_that_is_mounted),
+                cmocka_unit_test(a_cgroup_can_be_killed_emptied_and_removed),
+                cmocka_unit_test(clearing_a_cgroup_kills_its_processes_and_removes_it),
+                cmocka_unit_test(the_discovered_layout_agrees_with_the_mount),
+                cmocka_unit_test(the_layout_follows_from_the_mounted_filesystem),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

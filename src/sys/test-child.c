@@ -53,7 +53,7 @@ static void the_signal_that_ended_it_comes_back([[maybe_unused]] void **state) {
         assert_int_equal(result.signal, SIGTERM);
 }
 
-static void input_is_what_was_given_or_empty([[maybe_unused]] void **state) {
+static void input_is_as_given_or_empty([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result with = {}, without = {};
         const char *const argv[] = {"cat", nullptr};
 
@@ -78,7 +78,7 @@ static void the_environment_is_ours_or_the_one_given([[maybe_unused]] void **sta
         assert_string_equal(given.output, "given\n");
 }
 
-static void a_program_that_cannot_be_executed_is_an_error_of_the_start([[maybe_unused]] void **state) {
+static void starting_a_program_that_cannot_be_executed_fails([[maybe_unused]] void **state) {
         static const char *const missing[] = {"/nonexistent/program", nullptr}, *const directory[] = {"/", nullptr};
         struct nd_child_result result = {};
         size_t before = resources_descriptors();
@@ -94,19 +94,20 @@ static void at_the_deadline_the_whole_group_is_killed([[maybe_unused]] void **st
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         nd_autofree char *path = nullptr;
 
-        /* A slow machine starts nothing in so little time: then again with more. */
+        /* A slow host may start nothing in so little time: then retry with more. */
         for (uint64_t deadline_us = 300 * ND_MS_US; !result.output || !*result.output; deadline_us *= 2) {
                 assert_true(deadline_us < limit_us);
                 nd_child_result_done(&result);
                 expect_ok(sh("sleep 600 & echo $!; sleep 600", deadline_us, &result));
                 assert_true(result.timed_out);
         }
-        path = nd_format("/proc/%.*s/exe", (int) strcspn(result.output, "\n"), result.output); /* the dead have none */
+        /* Dead processes have none. */
+        path = nd_format("/proc/%.*s/exe", (int) strcspn(result.output, "\n"), result.output);
         await_absence(path);
         assert_int_equal(resources_children(), 0);
 }
 
-static void what_is_above_the_ceiling_is_dropped_and_the_program_goes_on([[maybe_unused]] void **state) {
+static void output_above_the_ceiling_is_dropped_and_the_program_goes_on([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
         expect_ok(sh("i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789; i=$((i+1)); done; exit 5",
@@ -125,16 +126,17 @@ static void a_program_that_never_stops_writing_is_killed_at_its_deadline([[maybe
         assert_true(nd_clock_us() - start < limit_us);
 }
 
-static void whoever_outlives_the_program_and_keeps_writing_does_not_hold_up_its_end([[maybe_unused]] void **state) {
+static void a_grandchild_that_keeps_writing_does_not_delay_the_callback([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
-        /* The writer leaves the session, so it is not in the group; it ends when its pipe is closed. */
+        /* The writer leaves the session, so it is not in the group; it ends when its pipe is
+         * closed. */
         expect_ok(sh("setsid cat /dev/zero & exit 4", limit_us, &result));
         assert_int_equal(result.code, 4);
         assert_false(result.timed_out);
 }
 
-static void all_that_was_written_before_the_end_is_kept([[maybe_unused]] void **state) {
+static void all_output_before_the_exit_is_kept([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         static const char *const argv[] = {"head", "-c", "60000", "/dev/zero", nullptr};
 
@@ -181,7 +183,7 @@ static void no_descriptor_that_we_have_inherited_reaches_the_program([[maybe_unu
         assert_string_equal(given.output, "0\n1\n2\n3\n5\n");
 }
 
-static int ends; /* callbacks that ran */
+static int ends; /* number of callbacks */
 
 static void on_end([[maybe_unused]] struct nd_child_result *result, [[maybe_unused]] void *userdata) {
         ends++;
@@ -236,7 +238,8 @@ static void a_child_that_cannot_be_killed_is_not_waited_for([[maybe_unused]] voi
         assert_int_equal(ends, 1);
         assert_true(timed_out);
         stuck_release(&stuck);
-        while (resources_descriptors() > before + 3 && nd_clock_us() - start < 60 * ND_SECOND_US) /* the loop has some */
+        /* The loop has some. */
+        while (resources_descriptors() > before + 3 && nd_clock_us() - start < 60 * ND_SECOND_US)
                 (void) sd_event_run(loop, 100 * ND_MS_US);
         sd_event_unref(loop);
         assert_int_equal(resources_descriptors(), before);
@@ -261,28 +264,28 @@ static struct nd_error *starts_and_dies(void *argument, [[maybe_unused]] int *re
         return nullptr;
 }
 
-static void what_dies_with_us_does_not_outlive_a_kill([[maybe_unused]] void **state) {
+static void a_child_that_dies_with_its_parent_does_not_outlive_a_kill([[maybe_unused]] void **state) {
         scratch_directory directory = scratch_make();
         nd_autofree char *pid = nullptr, *path = nullptr;
 
         expect_error(nd_worker_run("start", starts_and_dies, directory, limit_us, nullptr), ND_INTERNAL, "ended without");
         pid = scratch_read(directory, "pid");
         path = nd_format("/proc/%.*s/exe", (int) strcspn(pid, "\n"),
-                         pid); /* none for what is dead and not reaped by whoever must */
+                         pid); /* none for a dead process that its parent has not reaped */
         await_absence(path);
 }
 
-static void where_groups_cannot_be_signalled_the_program_is_killed_alone([[maybe_unused]] void **state) {
+static void without_group_signals_only_the_program_is_killed([[maybe_unused]] void **state) {
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
-        faults_arm(FAULT_PIDFD_SEND_SIGNAL, 1, EINVAL, false); /* as a kernel before 6.9 answers */
+        faults_arm(FAULT_PIDFD_SEND_SIGNAL, 1, EINVAL, false); /* as a kernel before 6.9 does */
         expect_ok(sh("exec sleep 60", 200 * ND_MS_US, &result));
         assert_true(faults_disarm());
         assert_true(result.timed_out);
         assert_int_equal(result.signal, SIGKILL);
 }
 
-static void a_result_says_how_it_ended_and_what_it_said_last([[maybe_unused]] void **state) {
+static void an_error_has_the_exit_status_and_the_last_line_of_output([[maybe_unused]] void **state) {
         char said[] = "first\nlast words \n\n", nothing[] = "";
 
         expect_ok(nd_child_result_error(&(struct nd_child_result) {.errors = said}, "crun"));
@@ -292,31 +295,31 @@ static void a_result_says_how_it_ended_and_what_it_said_last([[maybe_unused]] vo
                           "crun ended with code 2");
         expect_error_text(nd_child_result_error(&(struct nd_child_result) {.code = 2}, "crun"), "crun ended with code 2");
         expect_error_text(nd_child_result_error(&(struct nd_child_result) {.code = -1, .signal = 9, .errors = said}, "crun"),
-                          "crun was ended by signal 9; it said: last words");
+                          "crun was killed by signal 9; last output: last words");
         expect_error(nd_child_result_error(&(struct nd_child_result) {.timed_out = true, .errors = said}, "crun"), ND_DEADLINE,
-                     "crun did not end in time; it said: last words");
+                     "crun did not end in time; last output: last words");
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(output_errors_and_exit_code_come_back),
                 cmocka_unit_test(the_signal_that_ended_it_comes_back),
-                cmocka_unit_test(input_is_what_was_given_or_empty),
+                cmocka_unit_test(input_is_as_given_or_empty),
                 cmocka_unit_test(the_environment_is_ours_or_the_one_given),
-                cmocka_unit_test(a_program_that_cannot_be_executed_is_an_error_of_the_start),
+                cmocka_unit_test(starting_a_program_that_cannot_be_executed_fails),
                 cmocka_unit_test(at_the_deadline_the_whole_group_is_killed),
-                cmocka_unit_test(what_is_above_the_ceiling_is_dropped_and_the_program_goes_on),
+                cmocka_unit_test(output_above_the_ceiling_is_dropped_and_the_program_goes_on),
                 cmocka_unit_test(a_program_that_never_stops_writing_is_killed_at_its_deadline),
-                cmocka_unit_test(whoever_outlives_the_program_and_keeps_writing_does_not_hold_up_its_end),
-                cmocka_unit_test(all_that_was_written_before_the_end_is_kept),
+                cmocka_unit_test(a_grandchild_that_keeps_writing_does_not_delay_the_callback),
+                cmocka_unit_test(all_output_before_the_exit_is_kept),
                 cmocka_unit_test(signals_are_as_a_program_expects_them),
                 cmocka_unit_test(no_descriptor_of_ours_reaches_the_program),
                 cmocka_unit_test(no_descriptor_that_we_have_inherited_reaches_the_program),
                 cmocka_unit_test(a_cancelled_child_is_killed_and_its_callback_never_runs),
                 cmocka_unit_test(a_child_that_cannot_be_killed_is_not_waited_for),
-                cmocka_unit_test(what_dies_with_us_does_not_outlive_a_kill),
-                cmocka_unit_test(where_groups_cannot_be_signalled_the_program_is_killed_alone),
-                cmocka_unit_test(a_result_says_how_it_ended_and_what_it_said_last),
+                cmocka_unit_test(a_child_that_dies_with_its_parent_does_not_outlive_a_kill),
+                cmocka_unit_test(without_group_signals_only_the_program_is_killed),
+                cmocka_unit_test(an_error_has_the_exit_status_and_the_last_line_of_output),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -11,7 +11,7 @@
 
 struct pair {
         int ends[2];
-        size_t descriptors; /* open with the pair, and nothing else */
+        size_t descriptors; /* open with the pair alone */
 };
 
 static struct pair pair_new(void) {
@@ -58,7 +58,7 @@ static void without_descriptors_there_are_none([[maybe_unused]] void **state) {
         assert_int_equal(got[0], -EBADF);
 }
 
-/* Room for one is rounded up to room for two by CMSG_SPACE(): the second would stay open for ever. */
+/* CMSG_SPACE() rounds the space for one up to space for two: the second would leak. */
 static void more_descriptors_than_are_taken_leave_none_open([[maybe_unused]] void **state) {
         for (size_t capacity = 1; capacity < 5; capacity++) {
                 nd_cleanup(pair_done) struct pair pair = pair_new();
@@ -86,7 +86,7 @@ static void more_bytes_than_are_taken_leave_none_open([[maybe_unused]] void **st
         nd_close_fd(&null);
 }
 
-static void the_end_of_the_other_side_is_told([[maybe_unused]] void **state) {
+static void the_end_of_file_is_reported([[maybe_unused]] void **state) {
         nd_cleanup(pair_done) struct pair pair = pair_new();
         char bytes[4];
         int got;
@@ -103,7 +103,7 @@ int main(void) {
                 cmocka_unit_test(without_descriptors_there_are_none),
                 cmocka_unit_test(more_descriptors_than_are_taken_leave_none_open),
                 cmocka_unit_test(more_bytes_than_are_taken_leave_none_open),
-                cmocka_unit_test(the_end_of_the_other_side_is_told),
+                cmocka_unit_test(the_end_of_file_is_reported),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

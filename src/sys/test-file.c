@@ -30,7 +30,7 @@ static void a_directory_behind_a_symbolic_link_is_not_opened([[maybe_unused]] vo
         assert_int_equal(never, 7);
 }
 
-static void making_a_directory_that_is_there_is_fine_but_only_a_directory([[maybe_unused]] void **state) {
+static void making_an_existing_directory_succeeds_unless_it_is_a_file([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_autoclose int fd = open_directory(root);
 
@@ -94,7 +94,7 @@ static void a_null_byte_is_an_error_where_text_is_expected([[maybe_unused]] void
         char *text = nullptr;
 
         scratch_write(root, "file", "a\0b", 3);
-        expect_error(nd_file_read(fd, "file", 100, &text, nullptr), ND_INVALID, "a null byte");
+        expect_error(nd_file_read(fd, "file", 100, &text, nullptr), ND_INVALID, "contains a null byte");
         assert_null(text);
 }
 
@@ -148,7 +148,7 @@ static void replacing_leaves_the_new_contents_the_mode_and_nothing_else([[maybe_
         assert_int_equal(scratch_entries(root, "."), 1);
 }
 
-static void replacing_a_symbolic_link_does_not_touch_what_it_points_to([[maybe_unused]] void **state) {
+static void replacing_a_symbolic_link_does_not_touch_its_target([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_autoclose int fd = open_directory(root);
         struct stat st;
@@ -181,7 +181,7 @@ static void an_interrupted_write_is_tried_again([[maybe_unused]] void **state) {
         expect_text(scratch_read(root, "file"), "0123456789");
 }
 
-static void a_name_that_is_taken_is_tried_again_under_another_but_not_for_ever([[maybe_unused]] void **state) {
+static void a_name_collision_is_retried_a_limited_number_of_times([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_autoclose int fd = open_directory(root);
 
@@ -194,7 +194,7 @@ static void a_name_that_is_taken_is_tried_again_under_another_but_not_for_ever([
         expect_text(scratch_read(root, "file"), "x");
 }
 
-static void removing_is_done_when_the_file_is_not_there([[maybe_unused]] void **state) {
+static void removing_a_missing_file_succeeds([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_autoclose int fd = open_directory(root);
 
@@ -209,7 +209,7 @@ static void removing_is_done_when_the_file_is_not_there([[maybe_unused]] void **
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_directory_behind_a_symbolic_link_is_not_opened),
-                cmocka_unit_test(making_a_directory_that_is_there_is_fine_but_only_a_directory),
+                cmocka_unit_test(making_an_existing_directory_succeeds_unless_it_is_a_file),
                 cmocka_unit_test(a_list_has_the_directories_only_and_in_order),
                 cmocka_unit_test(a_list_longer_than_its_ceiling_is_an_error_and_an_empty_one_is_not),
                 cmocka_unit_test(a_regular_file_is_read_whole),
@@ -218,11 +218,11 @@ int main(void) {
                 cmocka_unit_test(links_fifos_devices_and_directories_are_not_read_and_never_block),
                 cmocka_unit_test(kernel_files_are_read_though_they_have_no_size),
                 cmocka_unit_test(replacing_leaves_the_new_contents_the_mode_and_nothing_else),
-                cmocka_unit_test(replacing_a_symbolic_link_does_not_touch_what_it_points_to),
+                cmocka_unit_test(replacing_a_symbolic_link_does_not_touch_its_target),
                 cmocka_unit_test(a_short_write_goes_on_where_it_stopped),
                 cmocka_unit_test(an_interrupted_write_is_tried_again),
-                cmocka_unit_test(a_name_that_is_taken_is_tried_again_under_another_but_not_for_ever),
-                cmocka_unit_test(removing_is_done_when_the_file_is_not_there),
+                cmocka_unit_test(a_name_collision_is_retried_a_limited_number_of_times),
+                cmocka_unit_test(removing_a_missing_file_succeeds),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -16,12 +16,13 @@
 
 enum { HOST = 1 << 20, COUNT = 65536 };
 
-/* Everything that mounts runs in a worker, in a mount namespace of its own; what was seen comes back as the text of an error. */
+/* Mounting runs in a worker, in its own mount namespace; observations come back as the text of an
+ * error. */
 static struct nd_error *run(nd_worker_function function, void *argument) {
         return nd_worker_run("mount", function, argument, 60 * ND_SECOND_US, nullptr);
 }
 
-/* To be said before anything is made: skipping jumps past the cleanup. */
+/* Call this first: skipping jumps past the cleanup. */
 static void needs_privilege(void) {
         if (geteuid() != 0)
                 skip_because("mounting needs privilege");
@@ -117,7 +118,7 @@ static void a_filesystem_is_made_with_its_options([[maybe_unused]] void **state)
         scratch_directory root = scratch_make();
 
         expect_error(run(make_tmpfs, root), ND_ABORTED, "tmpfs of 65536 bytes");
-        assert_int_equal(scratch_entries(root, "."), 0); /* and nothing of it is seen outside */
+        assert_int_equal(scratch_entries(root, "."), 0); /* and nothing of it is visible outside */
 }
 
 static struct nd_error *make_wrong(void *argument, [[maybe_unused]] int *ret_fd) {
@@ -128,7 +129,7 @@ static struct nd_error *make_wrong(void *argument, [[maybe_unused]] int *ret_fd)
         return nd_mount_fs_make(option->value ? "tmpfs" : option->key, option, option->value ? 1 : 0, 0, &tree);
 }
 
-static void what_the_kernel_says_about_a_wrong_option_is_in_the_error([[maybe_unused]] void **state) {
+static void the_kernels_message_about_a_wrong_option_is_in_the_error([[maybe_unused]] void **state) {
         needs_privilege();
 
         struct nd_mount_fs_option unknown = {"colour", "red"}, wrong = {"size", "many"}, type = {.key = "nonsensefs"};
@@ -174,7 +175,7 @@ static void a_tree_is_not_attached_through_a_symbolic_link([[maybe_unused]] void
         expect_error(run(attach_to_link, root), ND_INTERNAL, "attach a mount at '");
 }
 
-static void what_is_not_there_is_not_cloned([[maybe_unused]] void **state) {
+static void cloning_a_missing_path_fails([[maybe_unused]] void **state) {
         int fd = -EBADF;
 
         if (geteuid() != 0)
@@ -201,10 +202,10 @@ int main(void) {
                 cmocka_unit_test(a_tree_is_cloned_by_its_descriptor_too),
                 cmocka_unit_test(a_filesystem_that_cannot_be_idmapped_is_named),
                 cmocka_unit_test(a_filesystem_is_made_with_its_options),
-                cmocka_unit_test(what_the_kernel_says_about_a_wrong_option_is_in_the_error),
+                cmocka_unit_test(the_kernels_message_about_a_wrong_option_is_in_the_error),
                 cmocka_unit_test(an_option_without_a_value_is_a_flag),
                 cmocka_unit_test(a_tree_is_not_attached_through_a_symbolic_link),
-                cmocka_unit_test(what_is_not_there_is_not_cloned),
+                cmocka_unit_test(cloning_a_missing_path_fails),
                 cmocka_unit_test(a_filesystem_has_its_name_or_its_number),
         };
 

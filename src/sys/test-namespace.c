@@ -27,14 +27,15 @@ static const struct nd_userns_map block = {.inside = 0, .outside = HOST, .count 
 static const struct nd_userns_plan user = {
         .uids = &block, .uid_count = 1, .gids = &block, .gid_count = 1, .charge_to_root = true};
 
-/* To be said before anything is made: skipping jumps past the cleanup. */
+/* Call this first: skipping jumps past the cleanup. */
 static void needs_privilege(void) {
         if (geteuid() != 0)
                 skip_because("pods' namespaces need privilege");
 }
 
 static struct nd_error *enter(const struct nd_namespace_set *made) {
-        const int fds[] = {made->net, made->ipc, made->uts}; /* host root may enter what a mapped root owns */
+        /* Host root may enter namespaces of a mapped root. */
+        const int fds[] = {made->net, made->ipc, made->uts};
 
         for (size_t i = 0; i < nd_count_of(fds); i++)
                 if (fds[i] >= 0 && nd_sys->setns(fds[i], 0) < 0)
@@ -42,7 +43,7 @@ static struct nd_error *enter(const struct nd_namespace_set *made) {
         return nullptr;
 }
 
-/* A worker that tells as an error's text what it sees inside. */
+/* A worker that returns what it sees inside as the text of an error. */
 static struct nd_error *look([[maybe_unused]] void *argument, [[maybe_unused]] int *ret_fd) {
         nd_autoclose int fd = -EBADF;
         nd_autofree char *ports = nullptr, *ping = nullptr, *shm = nullptr;
@@ -90,10 +91,10 @@ static void see_a_pod(const struct nd_userns_plan *owner, uid_t expected) {
                         assert_int_equal(ioctl(made.user, NS_GET_OWNER_UID, &uid), 0);
                         assert_int_equal(uid, expected);
                 }
-                expect_error(
-                        nd_worker_run("look", look, &made, 60 * ND_SECOND_US, nullptr), ND_ABORTED,
-                        owner ? "a-pod lo=up ports=0 ping=1048576\t1114111 shm=1" /* as the host sees its group 0 to 65535 */
-                              : "a-pod lo=up ports=0 ping=0\t65535 shm=1");
+                expect_error(nd_worker_run("look", look, &made, 60 * ND_SECOND_US, nullptr), ND_ABORTED,
+                             /* As the host sees its group 0 to 65535. */
+                             owner ? "a-pod lo=up ports=0 ping=1048576\t1114111 shm=1"
+                                   : "a-pod lo=up ports=0 ping=0\t65535 shm=1");
         }
         assert_int_equal(resources_descriptors(), before);
         assert_int_equal(resources_children(), 0);
@@ -147,7 +148,8 @@ static void a_sysctl_that_fails_is_named([[maybe_unused]] void **state) {
 
         plan.sysctls = &bad;
         plan.sysctl_count = 1;
-        expect_error(nd_namespace_make(&plan, &made), ND_INVALID, "sysctl 'net/ipv4/there_is_none': this kernel has none");
+        expect_error(nd_namespace_make(&plan, &made), ND_INVALID,
+                     "sysctl 'net/ipv4/there_is_none': this kernel does not have it");
         bad = (struct nd_namespace_sysctl) {.path = "net/ipv4/ip_unprivileged_port_start", .value = "x"};
         expect_error(nd_namespace_make(&plan, &made), ND_INVALID, "refuses the value 'x'");
         assert_int_equal(resources_descriptors(), before);
@@ -171,10 +173,10 @@ static struct nd_error *pin_and_unpin(void *directory, [[maybe_unused]] int *ret
         nd_try(nd_namespace_unpin(path));
         if (access(path, F_OK) == 0)
                 return nd_error_new(ND_INTERNAL, 0, "the file is left");
-        return nd_namespace_unpin(path); /* nothing is there: fine */
+        return nd_namespace_unpin(path); /* nothing there: fine */
 }
 
-static void a_namespace_is_kept_by_a_pin_and_given_up_with_it([[maybe_unused]] void **state) {
+static void a_pin_keeps_a_namespace_alive_until_it_is_removed([[maybe_unused]] void **state) {
         needs_privilege();
 
         scratch_directory directory = scratch_make();
@@ -190,7 +192,7 @@ int main(void) {
                 cmocka_unit_test(the_others_belong_to_the_new_user_namespace),
                 cmocka_unit_test(a_user_namespace_can_stand_alone),
                 cmocka_unit_test(a_sysctl_that_fails_is_named),
-                cmocka_unit_test(a_namespace_is_kept_by_a_pin_and_given_up_with_it),
+                cmocka_unit_test(a_pin_keeps_a_namespace_alive_until_it_is_removed),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

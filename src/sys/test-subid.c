@@ -29,7 +29,8 @@ static void a_user_without_ranges_is_an_error_not_an_empty_list([[maybe_unused]]
         assert_null(ranges.items);
 }
 
-/* Puts our files over /etc/subuid and /etc/subgid, in a mount namespace of our own, and asks. */
+/* Mounts our files over /etc/subuid and /etc/subgid, in our own mount namespace, and queries
+ * libsubid. */
 static struct nd_error *ask(void *directory, [[maybe_unused]] int *ret_fd) {
         nd_cleanup(nd_subid_list_done) struct nd_subid_list uids = {}, gids = {};
         nd_autofree char *subuid = nd_format("%s/subuid", (char *) directory),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test-torture.c - every changing system call of src/sys fails once, in every place it is made; see tests/unit/torture.h */
+/* test-torture.c - fails every changing system call of src/sys once, in every place it is made; see
+ * tests/unit/torture.h */
 #include <unit/expect.h>
 
 #include <sys/wait.h>
@@ -50,7 +51,7 @@ static struct nd_error *replace(void *world) {
         return nd_file_replace(((struct world *) world)->fd, "record", "new contents", 12, 0600);
 }
 
-/* Old or new, whole, and nothing beside it. */
+/* The complete old or the complete new file, and no other file. */
 static void check_contents(void *argument, bool failed) {
         struct world *world = argument;
         nd_autofree char *text = scratch_read(world->root, "record");
@@ -122,7 +123,7 @@ static struct nd_error *remove_record(void *world) {
         return nd_file_remove(((struct world *) world)->fd, "record");
 }
 
-static void a_removal_that_may_not_be_durable_is_told(void **state) {
+static void a_removal_that_may_not_be_durable_is_reported(void **state) {
         torture(&(struct torture) {.name = "nd_file_remove",
                                    .noun = "'record'",
                                    .calls = bit(FAULT_UNLINKAT) | bit(FAULT_FSYNC),
@@ -185,7 +186,7 @@ static void making_a_user_namespace_leaves_no_child_and_no_descriptor(void **sta
                 *state);
 }
 
-/* The whole way of a volume: a filesystem, idmapped, attached; a clone of it, attached elsewhere. */
+/* All steps of a volume: a filesystem, idmapped, attached; a clone of it, attached elsewhere. */
 static struct nd_error *mount_things(void *argument, [[maybe_unused]] int *ret_fd) {
         static const struct nd_mount_fs_option size = {"size", "65536"};
         struct world *world = argument;
@@ -232,7 +233,7 @@ static struct nd_error *run_worker(void *world) {
         return nd_worker_run("the work", work, world, 60 * ND_SECOND_US, &fd);
 }
 
-static void a_worker_that_cannot_start_is_told_by_its_name(void **state) {
+static void a_worker_that_cannot_start_is_an_error_with_its_name(void **state) {
         torture(&(struct torture) {.name = "nd_worker_run", .noun = "the work", .calls = bit(FAULT_CLONE3), .run = run_worker},
                 *state);
 }
@@ -251,7 +252,7 @@ static struct nd_error *run_child([[maybe_unused]] void *world) {
         return nullptr;
 }
 
-static void a_program_that_cannot_start_is_told_and_leaves_nothing(void **state) {
+static void a_program_that_cannot_start_is_an_error_and_leaves_nothing(void **state) {
         torture(
                 &(struct torture) {
                         .name = "nd_child_run", .noun = "", .calls = bit(FAULT_PIPE2) | bit(FAULT_CLONE3), .run = run_child},
@@ -265,12 +266,12 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(a_temporary_file_stays_only_when_it_cannot_be_removed, start, finish),
                 cmocka_unit_test_setup_teardown(a_process_killed_at_any_call_leaves_the_old_or_the_new_contents, start,
                                                 finish),
-                cmocka_unit_test_setup_teardown(a_removal_that_may_not_be_durable_is_told, start, finish),
+                cmocka_unit_test_setup_teardown(a_removal_that_may_not_be_durable_is_reported, start, finish),
                 cmocka_unit_test_setup_teardown(reading_files_and_directories_leaks_nothing, start, finish),
                 cmocka_unit_test_setup_teardown(making_a_user_namespace_leaves_no_child_and_no_descriptor, start, finish),
                 cmocka_unit_test_setup_teardown(mounting_in_a_worker_names_the_step_that_failed, start, finish),
-                cmocka_unit_test_setup_teardown(a_worker_that_cannot_start_is_told_by_its_name, start, finish),
-                cmocka_unit_test_setup_teardown(a_program_that_cannot_start_is_told_and_leaves_nothing, start, finish),
+                cmocka_unit_test_setup_teardown(a_worker_that_cannot_start_is_an_error_with_its_name, start, finish),
+                cmocka_unit_test_setup_teardown(a_program_that_cannot_start_is_an_error_and_leaves_nothing, start, finish),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

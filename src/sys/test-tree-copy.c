@@ -117,7 +117,7 @@ static void holes_stay_holes([[maybe_unused]] void **state) {
         assert_true(pread(fd, &byte, 1, 1 << 30) == 1 && byte == 'y');
 }
 
-static void what_is_too_deep_is_refused([[maybe_unused]] void **state) {
+static void a_tree_that_is_too_deep_is_refused([[maybe_unused]] void **state) {
         nd_cleanup(place_done) struct place place = {};
         nd_autoclose int fd = -EBADF;
 
@@ -131,7 +131,7 @@ static void what_is_too_deep_is_refused([[maybe_unused]] void **state) {
                 (void) close(fd);
                 fd = next;
         }
-        expect_error(nd_tree_copy(place.from, place.to), ND_EXHAUSTED, "in more than 256 directories");
+        expect_error(nd_tree_copy(place.from, place.to), ND_EXHAUSTED, "deeper than 256 directories");
 }
 
 static struct nd_error *torture_copy(void *world) {
@@ -150,7 +150,7 @@ static void torture_prepare(void *world) {
         assert_int_equal(system(command), 0);
 }
 
-static void every_call_that_fails_is_told([[maybe_unused]] void **state) {
+static void every_failed_call_is_reported([[maybe_unused]] void **state) {
         nd_cleanup(place_done) struct place place = {};
 
         place_make(&place);
@@ -172,8 +172,8 @@ int main(void) {
                 cmocka_unit_test(a_copy_has_contents_modes_times_links_and_attributes),
                 cmocka_unit_test(owners_come_over),
                 cmocka_unit_test(holes_stay_holes),
-                cmocka_unit_test(what_is_too_deep_is_refused),
-                cmocka_unit_test(every_call_that_fails_is_told),
+                cmocka_unit_test(a_tree_that_is_too_deep_is_refused),
+                cmocka_unit_test(every_failed_call_is_reported),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -10,7 +10,7 @@
 #include "sys/mount.h"
 #include "sys/worker.h"
 
-static void a_tree_goes_with_all_that_is_in_it([[maybe_unused]] void **state) {
+static void a_tree_is_removed_with_its_contents([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_autofree char *tree = nd_format("%s/tree", root), *link = nd_format("%s/tree/a/link", root);
         size_t descriptors = resources_descriptors();
@@ -25,7 +25,7 @@ static void a_tree_goes_with_all_that_is_in_it([[maybe_unused]] void **state) {
         assert_int_equal(resources_descriptors(), descriptors);
 }
 
-static void what_is_not_there_is_gone_already_and_files_go_too([[maybe_unused]] void **state) {
+static void removing_a_missing_path_or_a_file_succeeds([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_autofree char *absent = nd_format("%s/no/such", root), *file = nd_format("%s/file", root);
 
@@ -35,8 +35,8 @@ static void what_is_not_there_is_gone_already_and_files_go_too([[maybe_unused]] 
         assert_false(scratch_has(root, "file"));
 }
 
-/* As a container can make one: deeper than any path may be long, with names like ours in the way. */
-static void a_tree_deeper_than_paths_and_descriptors_goes_too([[maybe_unused]] void **state) {
+/* As a container can make it: deeper than the longest path, with names that collide with ours. */
+static void a_tree_deeper_than_paths_and_descriptors_is_removed([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_autoclose int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         nd_autofree char *tree = nd_format("%s/tree", root);
@@ -82,9 +82,9 @@ static void nothing_behind_a_mount_is_touched([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_tree_goes_with_all_that_is_in_it),
-                cmocka_unit_test(what_is_not_there_is_gone_already_and_files_go_too),
-                cmocka_unit_test(a_tree_deeper_than_paths_and_descriptors_goes_too),
+                cmocka_unit_test(a_tree_is_removed_with_its_contents),
+                cmocka_unit_test(removing_a_missing_path_or_a_file_succeeds),
+                cmocka_unit_test(a_tree_deeper_than_paths_and_descriptors_is_removed),
                 cmocka_unit_test(nothing_behind_a_mount_is_touched),
         };
 

@@ -33,7 +33,7 @@ static bool privileged(void) {
                         skip_because("mapping a range of IDs needs root in the initial user namespace");                      \
         } while (0)
 
-/* Joins the namespace and says what its maps are. */
+/* Joins the namespace and returns its maps. */
 static struct nd_error *read_maps(void *userns, [[maybe_unused]] int *ret_fd) {
         nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uids = {}, gids = {};
 
@@ -46,7 +46,7 @@ static struct nd_error *read_maps(void *userns, [[maybe_unused]] int *ret_fd) {
                             gids.items[0].outside, gids.items[0].count);
 }
 
-static void a_namespace_has_the_maps_it_was_given_and_lives_by_its_descriptor_alone([[maybe_unused]] void **state) {
+static void a_namespace_has_the_given_maps_and_lives_as_long_as_its_descriptor([[maybe_unused]] void **state) {
         const struct nd_userns_plan plan = {.uids = &block, .uid_count = 1, .gids = &block, .gid_count = 1};
         nd_autoclose int fd = -EBADF;
         size_t before = resources_descriptors();
@@ -54,7 +54,7 @@ static void a_namespace_has_the_maps_it_was_given_and_lives_by_its_descriptor_al
         needs_privilege();
         expect_ok(nd_userns_make(&plan, &fd));
         assert_int_equal(resources_descriptors(), before + 1);
-        assert_int_equal(resources_children(), 0); /* the child that made it is gone */
+        assert_int_equal(resources_children(), 0); /* the child that made it has exited */
         expect_error(nd_worker_run("maps", read_maps, &fd, 60 * ND_SECOND_US, nullptr), ND_ABORTED,
                      "1 0 1048576 65536, 1 0 1048576 65536");
 }
@@ -85,7 +85,8 @@ static void charged_to_the_mapped_root_the_namespace_belongs_to_it([[maybe_unuse
 }
 
 static void a_map_that_the_kernel_refuses_is_named_in_the_error([[maybe_unused]] void **state) {
-        const struct nd_userns_map last = {.outside = UINT32_MAX - COUNT + 1, .count = COUNT}; /* ends at 2^32 */
+        /* Ends at 2^32. */
+        const struct nd_userns_map last = {.outside = UINT32_MAX - COUNT + 1, .count = COUNT};
         const struct nd_userns_plan plan = {.uids = &last, .uid_count = 1, .gids = &block, .gid_count = 1};
         size_t before = resources_descriptors();
         int fd = -EBADF;
@@ -107,11 +108,11 @@ static void a_namespace_without_maps_or_with_too_many_is_not_made([[maybe_unused
         for (uint32_t i = 0; i < ND_ID_MAP_LINES; i++)
                 many[i] = (struct nd_userns_map) {.inside = 4000000000 + i, .outside = 4000000000 + i + i, .count = 1};
         expect_error(nd_userns_make(&none, &fd), ND_INVALID, "needs a uid and a gid map");
-        expect_error(nd_userns_make(&large, &fd), ND_INVALID, "uid_map of 340 lines is longer than the kernel takes");
+        expect_error(nd_userns_make(&large, &fd), ND_INVALID, "uid_map of 340 lines exceeds the kernel's limit");
         assert_int_equal(resources_children(), 0);
 }
 
-/* As an ordinary user maps only itself. */
+/* An ordinary user may map only itself. */
 static struct nd_error *make_unprivileged([[maybe_unused]] void *argument, int *ret_fd) {
         enum { NOBODY = 65534 };
         const struct nd_userns_map self = {.inside = 0, .outside = NOBODY, .count = 1};
@@ -154,7 +155,7 @@ static void the_kernel_s_maps_are_read([[maybe_unused]] void **state) {
         assert_int_equal(none.count, 0);
 }
 
-static void a_map_that_is_no_map_is_refused_with_its_line([[maybe_unused]] void **state) {
+static void an_invalid_map_is_refused_with_its_line([[maybe_unused]] void **state) {
         static const char *const wrong[] = {"0 0",       "0 0 0\n",          "a 0 1\n",
                                             "0 0 1 1\n", "0 0 4294967296\n", "0 -1 1\n",
                                             "\n",        "0\n0 1\n",         "00000000000000000001 0 1"};
@@ -162,15 +163,15 @@ static void a_map_that_is_no_map_is_refused_with_its_line([[maybe_unused]] void 
         struct nd_userns_maps maps = {};
 
         for (size_t i = 0; i < nd_count_of(wrong); i++)
-                expect_error(parse(wrong[i], &maps), ND_INVALID, "ID map line 1 is not three numbers");
-        expect_error(parse("0 0 1\n1 1\n", &maps), ND_INVALID, "ID map line 2 is not three numbers");
+                expect_error(parse(wrong[i], &maps), ND_INVALID, "invalid ID map line 1");
+        expect_error(parse("0 0 1\n1 1\n", &maps), ND_INVALID, "invalid ID map line 2");
         for (int i = 0; i <= ND_ID_MAP_LINES; i++)
                 nd_text_addf(&long_text, "%d %d 1\n", i, i);
         expect_error(parse(nd_text_get(&long_text), &maps), ND_INVALID, "more than 340 lines");
         assert_null(maps.items);
 }
 
-static void the_initial_namespace_is_told_by_its_map([[maybe_unused]] void **state) {
+static void the_initial_namespace_is_recognized_by_its_map([[maybe_unused]] void **state) {
         nd_cleanup(nd_userns_maps_done) struct nd_userns_maps own = {}, all = {}, shifted = {}, two = {};
 
         expect_ok(nd_userns_maps_own("uid", &own));
@@ -186,15 +187,15 @@ static void the_initial_namespace_is_told_by_its_map([[maybe_unused]] void **sta
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_namespace_has_the_maps_it_was_given_and_lives_by_its_descriptor_alone),
+                cmocka_unit_test(a_namespace_has_the_given_maps_and_lives_as_long_as_its_descriptor),
                 cmocka_unit_test(several_lines_are_written_in_one_piece),
                 cmocka_unit_test(charged_to_the_mapped_root_the_namespace_belongs_to_it),
                 cmocka_unit_test(a_map_that_the_kernel_refuses_is_named_in_the_error),
                 cmocka_unit_test(a_namespace_without_maps_or_with_too_many_is_not_made),
                 cmocka_unit_test(an_ordinary_user_may_map_itself),
                 cmocka_unit_test(the_kernel_s_maps_are_read),
-                cmocka_unit_test(a_map_that_is_no_map_is_refused_with_its_line),
-                cmocka_unit_test(the_initial_namespace_is_told_by_its_map),
+                cmocka_unit_test(an_invalid_map_is_refused_with_its_line),
+                cmocka_unit_test(the_initial_namespace_is_recognized_by_its_map),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -54,7 +54,8 @@ static void one_descriptor_is_handed_over([[maybe_unused]] void **state) {
                 assert_int_equal(read(fd, text, 5), 5);
                 assert_string_equal(text, "hello");
         }
-        expect_ok(nd_worker_run("work", opens, nullptr, 60 * ND_SECOND_US, nullptr)); /* nobody asked for it: it is closed */
+        /* Not requested: it is closed. */
+        expect_ok(nd_worker_run("work", opens, nullptr, 60 * ND_SECOND_US, nullptr));
         assert_int_equal(resources_descriptors(), before);
 }
 
@@ -82,7 +83,7 @@ static void at_the_deadline_the_worker_is_killed_and_reaped([[maybe_unused]] voi
         uint64_t start = nd_clock_us();
 
         expect_error(nd_worker_run("look at '/x'", sleeps, nullptr, 100 * ND_MS_US, nullptr), ND_DEADLINE,
-                     "look at '/x': no answer within 100 ms");
+                     "look at '/x': timed out after 100 ms");
         assert_true(nd_clock_us() - start < 60 * ND_SECOND_US);
         assert_int_equal(resources_children(), 0);
         assert_int_equal(resources_descriptors(), before);
@@ -95,7 +96,7 @@ static struct nd_error *dies([[maybe_unused]] void *argument, [[maybe_unused]] i
 
 static void a_worker_that_dies_is_an_error_with_its_name([[maybe_unused]] void **state) {
         expect_error(nd_worker_run("look at '/x'", dies, nullptr, 60 * ND_SECOND_US, nullptr), ND_INTERNAL,
-                     "look at '/x': the child ended without an answer");
+                     "look at '/x': child exited without a result");
         assert_int_equal(resources_children(), 0);
 }
 
@@ -106,7 +107,7 @@ static struct nd_error *says_much([[maybe_unused]] void *argument, [[maybe_unuse
         return nd_error_new(ND_INTERNAL, 0, "%s", text);
 }
 
-static void a_long_error_is_cut_not_lost([[maybe_unused]] void **state) {
+static void a_long_error_is_truncated_not_lost([[maybe_unused]] void **state) {
         nd_autoerror struct nd_error *error = nd_worker_run("work", says_much, nullptr, 60 * ND_SECOND_US, nullptr);
         size_t length = strlen(nd_error_text(error));
 
@@ -122,7 +123,7 @@ static struct nd_error *changes(void *argument, [[maybe_unused]] int *ret_fd) {
         return nullptr;
 }
 
-static void what_a_worker_changes_stays_with_it([[maybe_unused]] void **state) {
+static void changes_of_a_worker_do_not_reach_the_caller([[maybe_unused]] void **state) {
         int number = 0;
 
         expect_ok(nd_worker_run("work", changes, &number, 60 * ND_SECOND_US, nullptr));
@@ -214,17 +215,17 @@ static void on_a_loop_a_worker_that_dies_or_is_late_is_an_error_with_its_name([[
 
         start(&outcome, dies, 60 * ND_SECOND_US, &worker);
         run_loop(&outcome);
-        expect_error(nd_take_ptr(outcome.error), ND_INTERNAL, "look at '/x': the child ended without an answer");
+        expect_error(nd_take_ptr(outcome.error), ND_INTERNAL, "look at '/x': child exited without a result");
         outcome_done(&outcome);
 
         start(&outcome, sleeps, 100 * ND_MS_US, &worker);
         run_loop(&outcome);
-        expect_error(nd_take_ptr(outcome.error), ND_DEADLINE, "look at '/x': no answer within 100 ms");
+        expect_error(nd_take_ptr(outcome.error), ND_DEADLINE, "look at '/x': timed out after 100 ms");
         outcome_done(&outcome);
         assert_int_equal(resources_descriptors(), before);
 }
 
-static void a_cancelled_worker_goes_without_a_word([[maybe_unused]] void **state) {
+static void a_cancelled_worker_never_runs_its_callback([[maybe_unused]] void **state) {
         size_t before = resources_descriptors();
         struct nd_worker *worker;
         struct outcome outcome;
@@ -254,8 +255,8 @@ static void on_given_up(struct nd_error *error, [[maybe_unused]] int fd, void *u
         outcome->error = error;
 }
 
-/* SIGKILL ends no wait for a FUSE server that has read the question. */
-static void a_worker_that_cannot_be_killed_is_given_up_and_reaped_later([[maybe_unused]] void **state) {
+/* SIGKILL does not interrupt a wait for a FUSE server that has read the request. */
+static void a_worker_that_cannot_be_killed_is_abandoned_and_reaped_later([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_autofree char *mount = nd_format("%s/mnt", d), *file = nd_format("%s/mnt/file", d);
         struct outcome outcome = {.fd = -EBADF};
@@ -273,8 +274,8 @@ static void a_worker_that_cannot_be_killed_is_given_up_and_reaped_later([[maybe_
         expect_ok(nd_worker_start(outcome.loop, "look", looks_into, file, ND_SECOND_US / 2, on_given_up, &outcome, &worker));
         while (!outcome.called && nd_clock_us() - begin < 20 * ND_SECOND_US)
                 assert_true(sd_event_run(outcome.loop, 100 * ND_MS_US) >= 0);
-        expect_error(nd_take_ptr(outcome.error), ND_DEADLINE, "look: no answer within 500 ms");
-        assert_true(resources_descriptors() >= before + 2); /* it lives, and is watched */
+        expect_error(nd_take_ptr(outcome.error), ND_DEADLINE, "look: timed out after 500 ms");
+        assert_true(resources_descriptors() >= before + 2); /* it is alive, and watched */
         stuck_release(&stuck);
         while (resources_descriptors() >= before + 2 && nd_clock_us() - begin < 60 * ND_SECOND_US)
                 assert_true(sd_event_run(outcome.loop, 100 * ND_MS_US) >= 0);
@@ -289,13 +290,13 @@ int main(void) {
                 cmocka_unit_test(a_descriptor_of_a_worker_that_failed_is_not_handed_over),
                 cmocka_unit_test(at_the_deadline_the_worker_is_killed_and_reaped),
                 cmocka_unit_test(a_worker_that_dies_is_an_error_with_its_name),
-                cmocka_unit_test(a_long_error_is_cut_not_lost),
-                cmocka_unit_test(what_a_worker_changes_stays_with_it),
+                cmocka_unit_test(a_long_error_is_truncated_not_lost),
+                cmocka_unit_test(changes_of_a_worker_do_not_reach_the_caller),
                 cmocka_unit_test(a_signal_does_not_disturb_the_wait),
                 cmocka_unit_test(on_a_loop_error_and_descriptor_come_back),
                 cmocka_unit_test(on_a_loop_a_worker_that_dies_or_is_late_is_an_error_with_its_name),
-                cmocka_unit_test(a_cancelled_worker_goes_without_a_word),
-                cmocka_unit_test(a_worker_that_cannot_be_killed_is_given_up_and_reaped_later),
+                cmocka_unit_test(a_cancelled_worker_never_runs_its_callback),
+                cmocka_unit_test(a_worker_that_cannot_be_killed_is_abandoned_and_reaped_later),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -2,8 +2,9 @@
 /* tree-copy.c - see tree-copy.h
  *
  * Theory of operation
- *   Depth first, two open directories per level. A new directory is 0700 and a new file 0600 until it is whole; owner, then mode (a change of owner takes
- *   set-user-ID bits away), then attributes, then times. */
+ *   Depth first, two open directories per level. A new directory is 0700 and a new file 0600 until
+ *   it is complete; then owner, mode (a change of owner clears set-user-ID bits), attributes and
+ *   times are set, in this order. */
 #include "sys/tree-copy.h"
 
 #include <dirent.h>
@@ -36,7 +37,7 @@ static int enter(int dir_fd, const char *name, int flags) {
         return nd_sys->openat2(dir_fd, name, &how, sizeof how);
 }
 
-/* ---- what belongs to a file beside its bytes ---- */
+/* ---- metadata ---- */
 
 static bool is_carried(const char *attribute) {
         return nd_has_prefix(attribute, "user.") || nd_has_prefix(attribute, "system.posix_acl_") ||
@@ -53,7 +54,7 @@ static struct nd_error *copy_attributes(int from, int to, const char *name) {
         value = nd_malloc(VALUE_CEILING);
         length = flistxattr(from, names, NAMES_CEILING);
         if (length < 0)
-                return cannot("list the attributes of", name);
+                return cannot("list the extended attributes of", name);
         for (const char *at = names; at < names + length; at += strlen(at) + 1) {
                 ssize_t n = is_carried(at) ? fgetxattr(from, at, value, VALUE_CEILING) : -1;
 
@@ -67,16 +68,16 @@ static struct nd_error *finish(int from, int to, const struct stat *st, const ch
         const struct timespec times[2] = {st->st_atim, st->st_mtim};
 
         if (nd_sys->fchown(to, st->st_uid, st->st_gid) < 0)
-                return cannot("give an owner to", name);
+                return cannot("set the owner of", name);
         if (nd_sys->fchmod(to, st->st_mode & 07777) < 0)
-                return cannot("give a mode to", name);
+                return cannot("set the mode of", name);
         nd_try(copy_attributes(from, to, name));
         if (nd_sys->utimensat(to, nullptr, times, 0) < 0)
-                return cannot("give times to", name);
+                return cannot("set the times of", name);
         return nullptr;
 }
 
-/* ---- the kinds of entries ---- */
+/* ---- types of entries ---- */
 
 static struct nd_error *copy_piece(int from, int to, off_t start, off_t end, const char *name) {
         nd_autofree char *piece = nd_malloc(PIECE);
@@ -101,7 +102,7 @@ static struct nd_error *copy_bytes(int from, int to, off_t size, const char *nam
         off_t data = 0, hole;
 
         if (nd_sys->ftruncate(to, size) < 0)
-                return cannot("give a size to", name);
+                return cannot("set the size of", name);
         while (data < size && (data = lseek(from, data, SEEK_DATA)) >= 0) {
                 hole = lseek(from, data, SEEK_HOLE);
                 if (hole < 0)
@@ -109,7 +110,8 @@ static struct nd_error *copy_bytes(int from, int to, off_t size, const char *nam
                 nd_try(copy_piece(from, to, data, hole < size ? hole : size, name));
                 data = hole;
         }
-        return data < 0 && errno != ENXIO ? cannot("look for data in", name) : nullptr; /* ENXIO: only a hole is left */
+        /* ENXIO: only a hole follows. */
+        return data < 0 && errno != ENXIO ? cannot("look for data in", name) : nullptr;
 }
 
 static struct nd_error *copy_file(int from_dir, int to_dir, const char *name, const struct stat *st) {
@@ -133,11 +135,11 @@ static struct nd_error *copy_link(int from_dir, int to_dir, const char *name, co
                 return cannot("read the link", name);
         target[n] = '\0';
         if (nd_sys->symlinkat(target, to_dir, name) < 0)
-                return cannot("make the link", name);
+                return cannot("create the link", name);
         if (nd_sys->fchownat(to_dir, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
-                return cannot("give an owner to the link", name);
+                return cannot("set the owner of the link", name);
         if (nd_sys->utimensat(to_dir, name, times, AT_SYMLINK_NOFOLLOW) < 0)
-                return cannot("give times to the link", name);
+                return cannot("set the times of the link", name);
         return nullptr;
 }
 
@@ -145,7 +147,7 @@ static struct nd_error *copy_fifo(int to_dir, const char *name, const struct sta
         if (nd_sys->mknodat(to_dir, name, S_IFIFO | 0600, 0) < 0 ||
             nd_sys->fchownat(to_dir, name, st->st_uid, st->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ||
             nd_sys->fchmodat(to_dir, name, st->st_mode & 07777, 0) < 0)
-                return cannot("make the FIFO", name);
+                return cannot("create the FIFO", name);
         return nullptr;
 }
 
@@ -155,7 +157,8 @@ static struct nd_error *copy_directory(int from_dir, int to_dir, const char *nam
         nd_autoclose int from = -EBADF, to = -EBADF;
 
         if (level >= ND_COPY_DEPTH)
-                return nd_error_new(ND_EXHAUSTED, ENAMETOOLONG, "'%s' is in more than %d directories", name, ND_COPY_DEPTH);
+                return nd_error_new(ND_EXHAUSTED, ENAMETOOLONG, "'%s' is nested deeper than %d directories", name,
+                                    ND_COPY_DEPTH);
         from = enter(from_dir, name, O_RDONLY | O_DIRECTORY);
         if (from < 0)
                 return cannot("open", name);
@@ -187,7 +190,7 @@ static struct nd_error *copy_entry(int from, int to, const char *name, unsigned 
         }
 }
 
-/* Reads through a descriptor of its own: the caller's position stays. */
+/* Reads through a new descriptor: the caller's offset does not move. */
 static struct nd_error *copy_entries(int from, int to, const char *path, unsigned level) {
         int fd = enter(from, ".", O_RDONLY | O_DIRECTORY);
         nd_cleanup(close_directory) DIR *directory = fd < 0 ? nullptr : fdopendir(fd);

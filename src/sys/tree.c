@@ -2,9 +2,10 @@
 /* tree.c - see tree.h
  *
  * Theory of operation
- *   Depth first, one open directory per level. A directory at level @DEPTH is renamed up into the tree's root, under a name of ours, and dealt with from
- *   there: so neither the stack nor the table of descriptors grows with what a stranger made. Each pass over the root ends with fewer entries than
- *   there were or with an error. */
+ *   Depth first, one open directory per level. A directory at level @DEPTH is renamed up into the
+ *   tree's root, under a name of ours, and removed from there: so neither the stack nor the number
+ *   of descriptors grows with the untrusted tree. Each pass over the root ends with fewer entries
+ *   than before or with an error. */
 #include "sys/tree.h"
 
 #include <dirent.h>
@@ -32,7 +33,7 @@ static struct nd_error *cannot(const char *what, const char *name) {
         return nd_error_new(nd_error_code_of(errno), errno, "%s '%s'", what, name);
 }
 
-/* A directory and not a mount point, under no link. */
+/* Opens a directory that is not a mount point, without following links. */
 static int enter(int dir_fd, const char *name) {
         struct open_how how = {.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
                                .resolve = RESOLVE_NO_XDEV | RESOLVE_NO_SYMLINKS};
@@ -78,7 +79,7 @@ static struct nd_error *remove_entry(struct removal *removal, int dir_fd, const 
         return remove_directory(removal, dir_fd, name, level);
 }
 
-/* Takes the descriptor. */
+/* Takes ownership of the descriptor. */
 static struct nd_error *empty(struct removal *removal, int fd, const char *path, unsigned level) {
         nd_cleanup(close_directory) DIR *directory = fdopendir(fd);
         struct dirent *entry;
@@ -120,7 +121,7 @@ static struct nd_error *remove_tree(int dir_fd, const char *name) {
         return nullptr;
 }
 
-/* The way to the tree may cross mounts; only its last step may not. */
+/* The path to the tree may cross mounts; only its last component may not. */
 struct nd_error *nd_tree_remove(int dir_fd, const char *path) {
         nd_autoerror struct nd_error *error = nullptr;
         const char *slash = strrchr(path, '/');

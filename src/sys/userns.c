@@ -2,9 +2,10 @@
 /* userns.c - see userns.h
  *
  * Theory of operation
- *   A child becomes the user that owns the new namespace, unshares, says so on a pipe and waits. The parent, which has the
- *   privilege, writes the child's maps, opens its namespace and closes the pipe, at which the child ends. The descriptor
- *   is the only thing left. The child's real IDs stay the caller's, so that the caller may signal and read it. */
+ *   A child becomes the user that owns the new namespace, unshares, reports that on a pipe and
+ *   waits. The parent, which has the privilege, writes the child's maps, opens its namespace and
+ *   closes the pipe, which ends the child. Only the descriptor is left. The child's real IDs stay
+ *   the caller's, so that the caller may signal and inspect it. */
 #include "sys/userns.h"
 
 #include <stdio.h>
@@ -17,17 +18,19 @@
 #include "sys/calls.h"
 #include "sys/file.h"
 
-/* Raw system calls: libc's wrappers of set*id signal other threads through state that a clone without libc does not have. */
+/* Raw system calls: libc's wrappers of set*id signal other threads through state that a raw clone
+ * does not have. */
 int nd_userns_enter_new(const struct nd_userns_plan *plan) {
         if (plan->charge_to_root && (syscall(SYS_setresgid, -1, plan->gids[0].outside, -1) < 0 ||
                                      syscall(SYS_setresuid, -1, plan->uids[0].outside, -1) < 0))
                 return -errno;
-        /* Changing IDs made us undumpable, and /proc/<pid>/uid_map would belong to host root only. */
+        /* Changing IDs made us undumpable, and only host root could write /proc/<pid>/uid_map. */
         (void) prctl(PR_SET_DUMPABLE, 1);
         return nd_sys->unshare(CLONE_NEWUSER) < 0 ? -errno : 0;
 }
 
-/* The child's side. Reports 0 or an errno as one int, then lives until the parent closes its end. */
+/* The child's side. Reports 0 or an errno as one int, then lives until the parent closes its
+ * end. */
 [[noreturn]] static void child_main(const struct nd_userns_plan *plan, int report, int release) {
         int status;
         char byte;
@@ -55,7 +58,7 @@ static struct nd_error *write_map(int procfd, const char *file, const struct nd_
         for (size_t i = 0; i < count; i++)
                 nd_text_addf(&text, "%s%u %u %u", i > 0 ? "\n" : "", maps[i].inside, maps[i].outside, maps[i].count);
         if (text.overflow)
-                return nd_error_new(ND_INVALID, 0, "%s of %zu lines is longer than the kernel takes", file, count);
+                return nd_error_new(ND_INVALID, 0, "%s of %zu lines exceeds the kernel's limit", file, count);
         return write_once(procfd, file, nd_text_get(&text));
 }
 
@@ -83,7 +86,7 @@ static struct nd_error *map_and_open(const struct nd_userns_plan *plan, pid_t pi
                 n = read(report, &status, sizeof status);
         while (n < 0 && errno == EINTR);
         if (n != sizeof status)
-                return nd_error_new(ND_INTERNAL, n < 0 ? errno : 0, "the child that makes a user namespace ended early");
+                return nd_error_new(ND_INTERNAL, n < 0 ? errno : 0, "the child that creates a user namespace exited early");
         if (status != 0)
                 return nd_error_new(nd_error_code_of(status), status, "make a user namespace");
 
@@ -97,9 +100,10 @@ static struct nd_error *map_and_open(const struct nd_userns_plan *plan, pid_t pi
 }
 
 struct nd_error *nd_userns_join(int fd) {
-        /* Groups of ours would open files of the host's inside. In a node without root there may be none to drop. */
+        /* Our supplementary groups would give access to host files inside. In a node without root
+         * there may be none to drop. */
         if (syscall(SYS_setgroups, 0, nullptr) < 0 && errno != EPERM)
-                return nd_error_new(nd_error_code_of(errno), errno, "drop our groups");
+                return nd_error_new(nd_error_code_of(errno), errno, "drop supplementary groups");
         if (nd_sys->setns(fd, CLONE_NEWUSER) < 0 || syscall(SYS_setresgid, 0, 0, 0) < 0 || syscall(SYS_setresuid, 0, 0, 0) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "become root of a user namespace");
         return nullptr;
@@ -117,11 +121,11 @@ struct nd_error *nd_userns_make(const struct nd_userns_plan *plan, int *ret_fd) 
         if (plan->uid_count == 0 || plan->gid_count == 0)
                 return nd_error_new(ND_INVALID, 0, "a user namespace needs a uid and a gid map");
         if (nd_sys->pipe2(report, O_CLOEXEC) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "create pipe");
         report_read = report[0];
         report_write = report[1];
         if (nd_sys->pipe2(release, O_CLOEXEC) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "make a pipe");
+                return nd_error_new(nd_error_code_of(errno), errno, "create pipe");
         release_read = release[0];
         release_write = release[1];
 
@@ -129,7 +133,7 @@ struct nd_error *nd_userns_make(const struct nd_userns_plan *plan, int *ret_fd) 
         if (pid < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "start a child for a user namespace");
         if (pid == 0) {
-                (void) close(release_write); /* or it would wait for itself */
+                (void) close(release_write); /* or the child would wait for itself */
                 child_main(plan, report_write, release_read);
         }
         nd_close_fd(&report_write);
@@ -139,7 +143,7 @@ struct nd_error *nd_userns_make(const struct nd_userns_plan *plan, int *ret_fd) 
         return error;
 }
 
-/* One word of a map line: digits up to a blank. Moves the text on. */
+/* Parses one field of a map line: digits up to a blank. Advances the text. */
 static bool take_number(const char **text, uint32_t *ret) {
         size_t blanks = strspn(*text, " \t"), digits = strspn(*text + blanks, "0123456789");
         char word[16];
@@ -160,12 +164,12 @@ struct nd_error *nd_userns_maps_parse(const char *text, struct nd_userns_maps *r
 
                 if (!take_number(&text, &map.inside) || !take_number(&text, &map.outside) || !take_number(&text, &map.count) ||
                     map.count == 0)
-                        return nd_error_new(ND_INVALID, 0, "ID map line %zu is not three numbers", line);
+                        return nd_error_new(ND_INVALID, 0, "invalid ID map line %zu: expected three numbers", line);
                 text += strspn(text, " \t");
                 if (*text != '\n' && *text != '\0')
-                        return nd_error_new(ND_INVALID, 0, "ID map line %zu is not three numbers", line);
+                        return nd_error_new(ND_INVALID, 0, "invalid ID map line %zu: expected three numbers", line);
                 if (maps.count == ND_ID_MAP_LINES)
-                        return nd_error_new(ND_INVALID, 0, "ID map of more than %d lines", ND_ID_MAP_LINES);
+                        return nd_error_new(ND_INVALID, 0, "ID map has more than %d lines", ND_ID_MAP_LINES);
                 text += *text == '\n';
                 nd_vector_push(&maps, map);
         }

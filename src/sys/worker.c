@@ -2,13 +2,16 @@
 /* worker.c - see worker.h
  *
  * Theory of operation
- *   One socket pair. The child sends a single packet: code, errno and text of its error, or code ND_OK, with at most one
- *   descriptor beside it; then it ends. The parent waits for the packet or the end of file on the socket, whichever comes first,
- *   and reaps the child before it returns. A child that a deadline killed but that the kernel cannot end within @REAP_MS (a
- *   dead disk) is left to be reaped by the process's exit, since waiting for it is what the deadline forbids.
- *   On a loop only the child's end is watched: the packet is in the socket by then, and whatever the child held (a namespace, a mount) is free
- *   when the callback runs. At the deadline the child is killed and has @REAP_MS to go; after that the callback runs without its end.
- * Owns       a worker on a loop owns its sources, descriptors and process; cancelled or given up, it owns itself until it is reaped. */
+ *   One socket pair. The child sends a single packet: code, errno and text of its error, or code
+ *   ND_OK, with at most one descriptor; then it exits. The parent waits for the packet or the end
+ *   of file on the socket, and reaps the child before it returns. A child that was killed at the
+ *   deadline but does not exit within @REAP_MS (a dead disk) is left unreaped until this process
+ *   exits, since waiting for it would break the deadline.
+ *   On a loop only the child's exit is watched: the packet is in the socket by then, and the
+ *   resources of the child (a namespace, a mount) are free when the callback runs. At the deadline
+ *   the child is killed and has @REAP_MS to exit; after that the callback runs without its exit.
+ * Owns       a worker on a loop owns its sources, descriptors and process; cancelled or abandoned,
+ *            it owns itself until it is reaped. */
 #include "sys/worker.h"
 
 #include <poll.h>
@@ -40,7 +43,7 @@ struct packet {
         size_t length;
 
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != parent) /* it ended before it could be our end */
+        if (getppid() != parent) /* the parent has exited before PR_SET_PDEATHSIG was set */
                 _exit(EXIT_FAILURE);
         error = function(argument, &passed_fd);
         packet.code = (int) nd_error_code(error);
@@ -67,23 +70,23 @@ static struct nd_error *await(const char *what, int fd, uint64_t deadline_us, st
                 }
                 n = ppoll(&wait, 1, &left, nullptr);
                 if (n < 0 && errno != EINTR)
-                        return nd_error_new(ND_INTERNAL, errno, "%s: wait for the child", what);
+                        return nd_error_new(ND_INTERNAL, errno, "%s: wait for child", what);
                 if (n == 0)
-                        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "%s: no answer within %llu ms", what,
+                        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "%s: timed out after %llu ms", what,
                                             (unsigned long long) (deadline_us / ND_MS_US));
                 if (n < 0)
                         continue;
                 n = nd_fd_passing_receive(fd, packet, sizeof *packet, ret_fd, 1, MSG_DONTWAIT);
                 if (n == 0)
-                        return nd_error_new(ND_INTERNAL, 0, "%s: the child ended without an answer", what);
+                        return nd_error_new(ND_INTERNAL, 0, "%s: child exited without a result", what);
                 if (n < (ssize_t) offsetof(struct packet, text) + 1 && n != -EAGAIN)
-                        return nd_error_new(ND_INTERNAL, n < 0 ? (int) -n : EPROTO, "%s: read the child's answer", what);
+                        return nd_error_new(ND_INTERNAL, n < 0 ? (int) -n : EPROTO, "%s: read the child's result", what);
                 if (n > 0)
                         return nullptr;
         }
 }
 
-/* Ends a child that gave no answer, and reaps it unless it hangs in the kernel. */
+/* Kills a child that did not answer, and reaps it unless it hangs in the kernel. */
 static void put_down(int pidfd) {
         struct pollfd wait = {.fd = pidfd, .events = POLLIN};
         siginfo_t end;
@@ -101,12 +104,12 @@ static struct nd_error *spawn(const char *what, nd_worker_function function, voi
         int pair[2];
 
         if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "%s: make a socket pair", what);
+                return nd_error_new(nd_error_code_of(errno), errno, "%s: create socket pair", what);
         ours = pair[0];
         theirs = pair[1];
         pid = nd_sys->clone3(&arguments, sizeof arguments);
         if (pid < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "%s: start a child", what);
+                return nd_error_new(nd_error_code_of(errno), errno, "%s: start child", what);
         if (pid == 0)
                 child_main(theirs, parent, function, argument);
         *ret_fd = nd_take_fd(ours);
@@ -149,7 +152,7 @@ struct nd_worker {
         char *what;
         uint64_t deadline_us;
         bool timed_out;
-        nd_worker_callback callback; /* nullptr once cancelled or given up */
+        nd_worker_callback callback; /* nullptr after cancellation or abandonment */
         void *userdata;
 };
 
@@ -169,11 +172,12 @@ static void worker_done(struct nd_worker **worker) {
 }
 
 static struct nd_error *late(const struct nd_worker *worker) {
-        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "%s: no answer within %llu ms", worker->what,
+        return nd_error_new(ND_DEADLINE, ETIMEDOUT, "%s: timed out after %llu ms", worker->what,
                             (unsigned long long) (worker->deadline_us / ND_MS_US));
 }
 
-/* What the child left in the socket; it has ended. An answer that made it in time counts, whatever the deadline says. */
+/* Reads the packet of the child, which has exited. An answer sent in time counts even if the
+ * deadline has passed since. */
 static struct nd_error *answer_of(const struct nd_worker *worker, int *ret_fd) {
         struct packet packet = {};
         ssize_t n = nd_fd_passing_receive(worker->fd, &packet, sizeof packet, ret_fd, 1, MSG_DONTWAIT);
@@ -182,7 +186,7 @@ static struct nd_error *answer_of(const struct nd_worker *worker, int *ret_fd) {
                 return packet_error(&packet);
         if (worker->timed_out)
                 return late(worker);
-        return nd_error_new(ND_INTERNAL, n < 0 && n != -EAGAIN ? (int) -n : 0, "%s: the child ended without an answer",
+        return nd_error_new(ND_INTERNAL, n < 0 && n != -EAGAIN ? (int) -n : 0, "%s: child exited without a result",
                             worker->what);
 }
 
@@ -245,7 +249,7 @@ struct nd_error *nd_worker_start(sd_event *loop, const char *what, nd_worker_fun
         r = watch(loop, worker);
         if (r < 0) {
                 put_down(worker->pidfd);
-                return nd_error_new(ND_INTERNAL, -r, "%s: watch the child", what);
+                return nd_error_new(ND_INTERNAL, -r, "%s: watch child", what);
         }
         *ret = nd_take_ptr(worker);
         return nullptr;
