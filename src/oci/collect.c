@@ -2,11 +2,12 @@
 /* collect.c - staging directories, garbage and trash
  *
  * Theory of operation
- *   Garbage is a layer that no image and no other layer holds, and that no container uses. It leaves layers/ by a rename into a
- *   trash directory, from top to bottom, so that what lies below a layer that stays stays too. The trash is handed out only after
- *   the renames are on disk: otherwise a power cut could bring back a layer whose files are half gone.
- *   A helper that runs looks into layers/ and does not fetch what it sees there. Hence nothing is collected while there is a staging
- *   directory, and whoever ends one should collect.
+ *   Garbage is a layer that no image and no other layer holds, and that no container uses. It
+ *   leaves layers/ by a rename into a trash directory, from top to bottom, so that the layers below
+ *   a layer that stays stay too. The trash is handed out only after the renames are on disk:
+ *   otherwise a power cut could bring back a layer whose files are partly removed.
+ *   A running helper looks into layers/ and does not fetch layers that it sees there. Hence nothing
+ *   is collected while there is a staging directory; after ending one, callers should collect.
  * See also   oci/store.c for the whole */
 #include <stdio.h>
 #include <string.h>
@@ -17,8 +18,8 @@
 #include "oci/store-state.h"
 
 enum {
-        PARTIAL_SECONDS = 24 * 3600, /* for how long a partial download may be of use */
-        PARTIAL_MOST = 4096,         /* more of them than pulls that were cut off in a day leave */
+        PARTIAL_SECONDS = 24 * 3600, /* how long a partial download is kept */
+        PARTIAL_MOST = 4096,         /* more than the interrupted pulls of a day leave */
         TRIES = 100,
 };
 
@@ -30,7 +31,7 @@ struct nd_error *nd_oci_store_make_staging(struct nd_oci_store *store, const cha
                 uint64_t number;
 
                 if (getrandom(&number, sizeof number, 0) != sizeof number)
-                        return nd_error_new(ND_INTERNAL, errno, "draw a name in '%s/staging'", store->root);
+                        return nd_error_new(ND_INTERNAL, errno, "generate a name in '%s/staging'", store->root);
                 (void) snprintf(ret_name, ND_STORE_ID, "%s%016llx", prefix, (unsigned long long) number);
                 if (nd_sys->mkdirat(store->staging_fd, ret_name, ND_STORE_DIRECTORY_MODE) == 0) {
                         error = nd_dir_open(store->staging_fd, ret_name, ret_fd);
@@ -68,11 +69,11 @@ void nd_oci_store_unstage(struct nd_oci_store *store, const char *id) {
 
 struct collection {
         struct nd_oci_store *store;
-        uint64_t before; /* layers that are idle since then or earlier go */
+        uint64_t before; /* remove layers that are idle since this time or longer */
         nd_oci_store_used used;
         void *userdata;
         struct nd_oci_store_collected *result;
-        char trash[ND_STORE_ID]; /* "" until there is something to move */
+        char trash[ND_STORE_ID]; /* "" until the first layer is moved */
         int trash_fd;
         uint64_t inodes;
 };
@@ -86,7 +87,7 @@ static bool is_garbage(const struct collection *c, const struct nd_layers_entry 
         return !c->used || !c->used(&chain, c->userdata);
 }
 
-/* Moves one layer out; the entry is gone then, and the layer below is returned. */
+/* Moves one layer out and frees its entry; returns the layer below. */
 static struct nd_error *discard(struct collection *c, struct nd_layers_entry *entry, struct nd_layers_entry **ret_below) {
         struct nd_digest chain = nd_layers_entry_chain(entry);
         struct nd_oci_store *store = c->store;
@@ -108,7 +109,8 @@ static struct nd_error *discard(struct collection *c, struct nd_layers_entry *en
         return nullptr;
 }
 
-/* Removing changes the table, so those to begin with are gathered first: they are tops, and one never lies below another. */
+/* Removing changes the table, so the starting points are gathered first: they are tops, and none of
+ * them is below another. */
 static struct nd_error *discard_layers(struct collection *c) {
         struct nd_layers_entry *tops[ND_COLLECT_LAYERS], *entry;
         size_t count = 0;
@@ -127,7 +129,7 @@ static struct nd_error *discard_layers(struct collection *c) {
         return nullptr;
 }
 
-/* A layer of which nobody knows what lies below it, and which is used: whatever lies below may not go. */
+/* A used layer whose parent is unknown: any other layer may be below it, so none may be removed. */
 static struct nd_error *check_orphans(const struct nd_oci_store *store, nd_oci_store_used used, void *userdata) {
         const struct nd_layers_entry *entry;
 
@@ -174,7 +176,7 @@ static bool blob_is_needed(const struct collection *c, const struct digests *nee
         struct nd_digest digest;
 
         if (!nd_digest_parse_hex(name, &digest))
-                return !nd_has_prefix(name, ND_FILE_TEMPORARY); /* a stranger's file is not ours to remove */
+                return !nd_has_prefix(name, ND_FILE_TEMPORARY); /* files of other origin are kept */
         return (needed->count > 0 && bsearch(&digest, needed->items, needed->count, sizeof digest, compare_digests)) ||
                (c->used && c->used(&digest, c->userdata));
 }
@@ -212,7 +214,7 @@ static struct nd_error *remove_blobs(struct collection *c) {
         return nullptr;
 }
 
-/* Throws all partial downloads away. No pull runs now: the next one gets the new directory. */
+/* Discards all partial downloads. No pull runs now: the next one gets the new directory. */
 static struct nd_error *discard_partial(struct nd_oci_store *store) {
         nd_autoclose int trash = -EBADF;
         char name[ND_STORE_ID];
@@ -228,8 +230,8 @@ static struct nd_error *discard_partial(struct nd_oci_store *store) {
         return nullptr;
 }
 
-/* The directory is the one place that fetchers of all pulls can write. One that was taken over may leave there what no pull does: then
- * all of it goes, by the child that removes trash. */
+/* Fetchers of all pulls can write to this one directory. A compromised one may leave entries there
+ * that a pull never makes: then the whole directory becomes trash, which a child removes. */
 static struct nd_error *remove_partial(struct nd_oci_store *store) {
         nd_cleanup(nd_strings_done) struct nd_strings names = {}, odd = {};
         nd_autoerror struct nd_error *error = nullptr;
@@ -238,7 +240,8 @@ static struct nd_error *remove_partial(struct nd_oci_store *store) {
         error = nd_dir_list_files(store->partial_fd, ".", PARTIAL_MOST, &names);
         if (!error)
                 error = nd_dir_list(store->partial_fd, ".", 1, &odd);
-        if ((nd_error_code(error) == ND_EXHAUSTED && nd_error_errno(error) == 0) || odd.count > 0) /* the list's ceiling */
+        /* The list's ceiling. */
+        if ((nd_error_code(error) == ND_EXHAUSTED && nd_error_errno(error) == 0) || odd.count > 0)
                 return discard_partial(store);
         if (error)
                 return nd_take_ptr(error);

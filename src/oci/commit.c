@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* commit.c - from a helper's staging directory to an image
+/* commit.c - turns a helper's staging directory into an image
  *
  * Theory of operation
- *   The fetcher spoke to the network: what it says is an offer. Manifest, index and config are read here, hashed and parsed again;
- *   chains are computed from the config's diff ids; names go through the one parser. Blobs are written anew, so that no descriptor that the
- *   fetcher may have kept leads to them. A new layer is taken when the unpacker's keeper, which parses nothing and computed the chain from
- *   the hash of the stream, has said that it put it there (@unpacked); its directory is opened once, without links, and looked at
- *   and taken through that descriptor. Both programs are gone by then.
- *   Order: blobs, layers, sync, record. Whatever fails, what came in before is complete and is found by the next try.
+ *   The fetcher is exposed to the network: its results are an untrusted offer. Manifest, index and
+ *   config are read here, hashed and parsed again; chains are computed from the config's diff ids;
+ *   names go through the one parser. Blobs are written anew, so that a descriptor that the fetcher
+ *   may have kept does not refer to them. A new layer is taken if the unpacker's supervisor, which
+ *   parses nothing and computed the chain from the hash of the stream, has reported it (@unpacked);
+ *   its directory is opened once, without links, and checked and moved through that descriptor.
+ *   Both programs have exited by then.
+ *   Order: blobs, layers, sync, record. If a step fails, everything before it is complete and is
+ *   found by the next attempt.
  * See also   oci/store.c for the whole */
 #include <string.h>
 
@@ -22,7 +25,7 @@ struct blob {
         size_t length;
 };
 
-/* An offer with all that was read and found for it. */
+/* An offer with everything that was read for it. */
 struct commit {
         struct nd_oci_store *store;
         const struct nd_oci_store_offer *offer;
@@ -47,7 +50,7 @@ static void commit_done(struct commit *c) {
         nd_strings_done(&c->names);
 }
 
-/* From the staging directory or, where the helper found no need to bring it, from the store. */
+/* Reads from the staging directory or, if the helper did not need to fetch it, from the store. */
 static struct nd_error *read_blob(struct commit *c, const struct nd_digest *digest, struct blob *ret) {
         nd_autofree char *bytes = nullptr;
         nd_autoerror struct nd_error *error = nullptr;
@@ -84,7 +87,7 @@ static struct nd_error *read_documents(struct commit *c) {
         return nullptr;
 }
 
-/* Whether an index leads to the manifest, by way of further indexes if need be. */
+/* Whether an index leads to the manifest, directly or through nested indexes. */
 static struct nd_error *index_leads(struct commit *c, const struct blob *index, int depth, bool *ret) {
         nd_cleanup(nd_manifest_done) struct nd_manifest parsed = {};
 
@@ -103,7 +106,8 @@ static struct nd_error *index_leads(struct commit *c, const struct blob *index, 
                         continue;
                 absent = read_blob(c, &entry->digest, &inner);
                 if (!absent)
-                        nd_ignore(index_leads(c, &inner, depth + 1, ret)); /* what cannot be read leads nowhere */
+                        /* An unreadable index leads nowhere. */
+                        nd_ignore(index_leads(c, &inner, depth + 1, ret));
                 free(inner.bytes);
         }
         return nullptr;
@@ -127,7 +131,7 @@ static struct nd_error *check_names(struct commit *c) {
                 nd_try(nd_reference_parse(*name, &reference));
                 if (nd_digest_is_set(&reference.digest) && !nd_digest_equal(&reference.digest, &c->offer->manifest) &&
                     !nd_digest_equal(&reference.digest, &c->offer->index))
-                        return nd_error_new(ND_INVALID, 0, "the image is not what '%s' names", *name);
+                        return nd_error_new(ND_INVALID, 0, "the image does not match the digest in '%s'", *name);
                 text = nd_reference_text(&reference);
                 nd_strings_add(&c->names, text);
         }
@@ -147,7 +151,8 @@ static bool describes(const struct nd_layer *layer, const struct nd_digest *belo
                (!below || nd_digest_equal(&layer->parent, below));
 }
 
-/* Opens a new layer's directory and looks at all of it through that descriptor: what is checked is what is taken. */
+/* Opens a new layer's directory and checks all of it through that descriptor, so that the checked
+ * directory is the one moved. */
 static struct nd_error *open_new_layer(struct commit *c, const struct nd_digest *below, const struct nd_digest *diff_id,
                                        struct nd_image_layer *layer, int *ret_fd) {
         nd_autoclose int fd = -EBADF, tree = -EBADF;
@@ -206,8 +211,9 @@ static struct nd_error *write_blob(struct nd_oci_store *store, const struct blob
         return nullptr;
 }
 
-/* Moves one layer into the store. Names can change between a look and a rename, an open directory cannot: what the name leads to
- * afterwards is compared with what was looked at, and is moved out again when it is something else. */
+/* Moves one layer into the store. A name can change between check and rename, an open directory
+ * cannot: the directory at the new name is compared with the checked one, and moved out again if it
+ * differs. */
 static struct nd_error *take_layer(struct commit *c, size_t index, const struct nd_digest *below) {
         struct nd_image_layer *layer = &c->layers.items[index];
         nd_autofree char *path = nullptr;
@@ -224,10 +230,10 @@ static struct nd_error *take_layer(struct commit *c, size_t index, const struct 
             taken.st_ino == looked_at.st_ino)
                 return nullptr;
         nd_try(nd_file_rename(c->store->layers_fd, hex, c->stage_fd, "refused"));
-        return nd_error_new(ND_INVALID, 0, "'%s' was replaced while it was taken over", path);
+        return nd_error_new(ND_INVALID, 0, "'%s' was replaced during the commit", path);
 }
 
-/* Takes the new layers over, each as a whole; from then on they are in the store, whatever becomes of the image. */
+/* Moves the new layers, each as a whole; they stay in the store even if the commit fails later. */
 static struct nd_error *take_layers(struct commit *c) {
         struct nd_oci_store *store = c->store;
         struct nd_layers_entry *below = nullptr;
@@ -249,7 +255,8 @@ static struct nd_error *take_layers(struct commit *c) {
         return nullptr;
 }
 
-/* A record may be on disk only when all that it names is; also what an attempt that failed, or a process that was killed, brought in. */
+/* A record may be on disk only if everything that it names is; this includes what a failed attempt
+ * or a killed process brought in. */
 static struct nd_error *sync_parts(struct nd_oci_store *store) {
         nd_try(nd_dir_sync(store->layers_fd, "layers"));
         for (enum nd_digest_kind kind = ND_HASH_SHA256; kind < nd_count_of(store->blob_fds); kind++)
@@ -257,7 +264,7 @@ static struct nd_error *sync_parts(struct nd_oci_store *store) {
         return nullptr;
 }
 
-/* The image as it shall be: what there was under this id, and the offer. */
+/* The resulting image: the existing one with this id, if any, and the offer. */
 static struct nd_error *make_image(const struct commit *c, struct nd_image **ret) {
         const struct nd_image *former = nd_oci_store_image(c->store, &c->offer->config);
         nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
@@ -287,7 +294,8 @@ static struct nd_error *make_image(const struct commit *c, struct nd_image **ret
         return nullptr;
 }
 
-/* A record that could not be written may be there all the same: a new image's is removed, an old one's settled later. */
+/* A failed write may still have replaced the record: a new image's is removed, an old one's settled
+ * later. */
 static struct nd_error *undo_record(struct nd_oci_store *store, const struct nd_image *image, struct nd_error *error) {
         struct nd_image *former = nd_oci_store_image(store, &image->id);
         char name[ND_STORE_RECORD_NAME];
@@ -317,7 +325,7 @@ static struct nd_error *bring_in(struct commit *c, const struct nd_image **ret) 
         image->stale = false;
         *ret = image;
         nd_oci_store_adopt(store, nd_take_ptr(image));
-        nd_oci_store_settle(store); /* those that lost a name */
+        nd_oci_store_settle(store); /* images that lost a name */
         return nullptr;
 }
 

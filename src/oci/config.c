@@ -48,7 +48,7 @@ static struct nd_error *parse_diff_ids(yyjson_val *root, struct nd_oci_config *r
 
         nd_try(nd_json_member_object(root, "rootfs", &rootfs));
         if (!rootfs)
-                return nd_error_new(ND_INVALID, 0, "it has no 'rootfs', hence does not say which layers it is made of");
+                return nd_error_new(ND_INVALID, 0, "it has no 'rootfs', which lists the layers");
         nd_try(nd_json_member_text(rootfs, "type", PORT_CEILING, &text));
         if (text && !nd_streq(text, "layers"))
                 return nd_error_new(ND_INVALID, 0, "'rootfs' is not of the type \"layers\"");
@@ -58,13 +58,13 @@ static struct nd_error *parse_diff_ids(yyjson_val *root, struct nd_oci_config *r
                 nd_try(nd_json_value_text(value, "diff_ids", ND_DIGEST_TEXT, &text));
                 nd_try(nd_error_wrap(nd_digest_parse(text, &digest), "'diff_ids'"));
                 if (digest.kind != ND_HASH_SHA256)
-                        return nd_error_new(ND_UNIMPLEMENTED, 0, "'diff_ids': layers are known by sha256 only");
+                        return nd_error_new(ND_UNIMPLEMENTED, 0, "'diff_ids': layers are identified by sha256 only");
                 nd_vector_push(&ret->diff_ids, digest);
         }
         return nullptr;
 }
 
-/* The keys of an object, which is how sets are written here: {"/data": {}}. */
+/* The keys of an object; sets are written like this: {"/data": {}}. */
 static struct nd_error *parse_set(yyjson_val *object, const char *key, size_t ceiling, struct nd_strings *ret) {
         yyjson_obj_iter iterator;
         yyjson_val *set, *name;
@@ -116,7 +116,7 @@ static bool has_control(const char *text) {
         return false;
 }
 
-/* A short text that ends up in messages, records and files: no control characters. */
+/* A short text for messages, records and files: no control characters. */
 static struct nd_error *parse_plain(yyjson_val *object, const char *key, size_t ceiling, char **ret) {
         const char *text = nullptr;
 
@@ -174,7 +174,7 @@ static bool all_digits(const char *text) {
         return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
 }
 
-/* One half of "user:group": a number, a name or nothing. */
+/* One half of "user:group": a number, a name or empty. */
 static struct nd_error *parse_half(const char *what, const char *text, bool *ret_has_id, uint32_t *ret_id, char **ret_name) {
         nd_autofree char *quoted = nullptr;
         uint64_t number;

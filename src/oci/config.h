@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config.h - an image's config: what it wants to run, and its layers' diff ids
+/* config.h - an image's config: what to run, and the layers' diff ids
  *
- * All of it is a stranger's. Labels are data and nothing here or above acts on one; paths and the user are text that whoever uses
- * them must resolve inside the container. What this reader promises: bounded, UTF-8, without null bytes. */
+ * All of it is untrusted. Labels are data and nothing here or above acts on one; callers must
+ * resolve paths and the user inside the container. The result is bounded, UTF-8, and without null
+ * bytes. */
 #pragma once
 
 #include "base/strings.h"
@@ -10,11 +11,12 @@
 #include "oci/platform.h"
 
 enum {
-        ND_CONFIG_CEILING = 4 << 20,  /* bytes of a config */
-        ND_CONFIG_STRING = 128 << 10, /* bytes of one argument or variable: what execve() takes */
-        ND_CONFIG_STRINGS = 10000,    /* of one kind */
-        ND_CONFIG_PATH = 4095,        /* bytes of a path */
-        ND_CONFIG_USER = 256,         /* bytes of "user:group" */
+        ND_CONFIG_CEILING = 4 << 20, /* maximum size of a config */
+        /* Maximum size of one argument or variable: execve()'s limit. */
+        ND_CONFIG_STRING = 128 << 10,
+        ND_CONFIG_STRINGS = 10000, /* maximum number of one kind */
+        ND_CONFIG_PATH = 4095,     /* maximum length of a path */
+        ND_CONFIG_USER = 256,      /* maximum length of "user:group" */
 };
 
 struct nd_oci_label {
@@ -26,8 +28,10 @@ struct nd_oci_label {
 struct nd_oci_config {
         struct nd_platform platform;
         nd_vector(struct nd_digest) diff_ids; /* lowest first, sha256 */
-        char *user;                           /* as the image says, "" = none; nd_oci_user_parse() reads it */
-        struct nd_strings environment; /* "NAME=value"; entries without '=' are dropped, as containerd does not set them */
+        /* As in the image, "" = none; parse it with nd_oci_user_parse(). */
+        char *user;
+        /* "NAME=value"; entries without '=' are dropped, as containerd does not set them. */
+        struct nd_strings environment;
         struct nd_strings entrypoint;
         struct nd_strings command;
         char *working_directory;   /* "" = none */
@@ -46,12 +50,13 @@ struct nd_oci_user {
         uint32_t uid;
         bool has_gid;
         uint32_t gid;
-        char *user;  /* the name, nullptr when there is a number or nothing */
+        char *user;  /* the name, nullptr if it is a number or absent */
         char *group; /* likewise */
 };
 
 void nd_oci_user_done(struct nd_oci_user *user);
 
-/* A number must be below 2^31: what is above wraps to a negative one, in the end to 0, in some program or other on the way. A name
- * has no control characters, no slash, and does not begin with a sign. Empty text gives neither number nor name: root. */
+/* A number must be below 2^31: higher ones become negative, and finally 0, in one program or
+ * another that handles them. A name has no control characters, no slash, and does not begin with a
+ * sign. Empty text gives neither number nor name: root. */
 [[nodiscard]] struct nd_error *nd_oci_user_parse(const char *text, struct nd_oci_user *ret);

@@ -19,7 +19,7 @@ const char *nd_digest_kind_name(enum nd_digest_kind kind) {
         return kinds[kind].name;
 }
 
-/* Lower case only: two texts of one digest would be two names of one file. */
+/* Lower case only: two spellings of one digest would be two names of one file. */
 static int nibble(char c) {
         if (c >= '0' && c <= '9')
                 return c - '0';
@@ -57,7 +57,7 @@ struct nd_error *nd_digest_parse(const char *text, struct nd_digest *ret) {
         shown = nd_strndup(text, ND_DIGEST_TEXT);
         quoted = nd_text_quote(shown);
         return nd_error_new(ND_INVALID, 0,
-                            "invalid digest %s: it is \"sha256:\" and 64 or \"sha512:\" and 128 digits of lower case hex",
+                            "invalid digest %s: expected \"sha256:\" and 64 or \"sha512:\" and 128 lower-case hex digits",
                             quoted);
 }
 
@@ -133,6 +133,6 @@ struct nd_error *nd_digest_check(const struct nd_digest *expected, const void *b
 
         if (nd_digest_is_set(expected) && nd_digest_equal(expected, &actual))
                 return nullptr;
-        return nd_error_new(ND_DATA_LOSS, 0, "contents with digest %s came where %s was expected",
-                            nd_digest_text(&actual, actual_text), nd_digest_text(expected, expected_text));
+        return nd_error_new(ND_DATA_LOSS, 0, "content has digest %s, expected %s", nd_digest_text(&actual, actual_text),
+                            nd_digest_text(expected, expected_text));
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* digest.h - content digests: "sha256:<hex>", and hashing piece by piece
+/* digest.h - content digests: "sha256:<hex>", and incremental hashing
  *
- * A digest is a plain value; copy it. Zero-initialised it says "none". Text from outside becomes one only through
- * nd_digest_parse(), so whatever holds a digest may be used as a file name by its hex form. */
+ * A digest is a plain value; copy it. Zero-initialised it means "none". Untrusted text becomes one
+ * only through nd_digest_parse(), so the hex form of a digest is always safe as a file name. */
 #pragma once
 
 #include <nettle/sha2.h>
@@ -27,24 +27,28 @@ struct nd_digest {
         uint8_t bytes[ND_DIGEST_BYTES]; /* the rest is zero */
 };
 
-/* "sha256:" or "sha512:" and lower case hex of the right length, nothing else. Null bytes and any length of text are the
- * caller's to give: text ends at its terminator. */
+/* "sha256:" or "sha512:" and lower case hex of the right length, nothing else. Text of any length
+ * is accepted and ends at its terminator: reject null bytes before. */
 [[nodiscard]] struct nd_error *nd_digest_parse(const char *text, struct nd_digest *ret);
 
-/* Only the hex, whose length tells the algorithm: a file's name in the store. False when it is something else. */
+/* Only the hex, whose length determines the algorithm: a file's name in the store. False for
+ * anything else. */
 [[nodiscard]] bool nd_digest_parse_hex(const char *hex, struct nd_digest *ret);
 
 const char *nd_digest_hex(const struct nd_digest *digest, char ret[static ND_DIGEST_HEX]);
-const char *nd_digest_text(const struct nd_digest *digest, char ret[static ND_DIGEST_TEXT]); /* "" for none */
-const char *nd_digest_kind_name(enum nd_digest_kind kind);                                   /* "sha256" */
+/* "" for none. */
+const char *nd_digest_text(const struct nd_digest *digest, char ret[static ND_DIGEST_TEXT]);
+/* "sha256". */
+const char *nd_digest_kind_name(enum nd_digest_kind kind);
 
 static inline bool nd_digest_is_set(const struct nd_digest *digest) {
         return digest->kind != ND_HASH_NONE;
 }
 [[nodiscard]] bool nd_digest_equal(const struct nd_digest *a, const struct nd_digest *b);
-[[nodiscard]] int nd_digest_compare(const struct nd_digest *a, const struct nd_digest *b); /* an order, as memcmp() */
+/* An order, as memcmp(). */
+[[nodiscard]] int nd_digest_compare(const struct nd_digest *a, const struct nd_digest *b);
 
-/* A hash under way. Owns nothing. */
+/* A hash in progress. Owns nothing. */
 struct nd_digest_hash {
         enum nd_digest_kind kind;
         union {
@@ -55,9 +59,9 @@ struct nd_digest_hash {
 
 void nd_digest_hash_start(enum nd_digest_kind kind, struct nd_digest_hash *ret);
 void nd_digest_hash_add(struct nd_digest_hash *hash, const void *bytes, size_t length);
-struct nd_digest nd_digest_hash_finish(struct nd_digest_hash *hash); /* the hash starts afresh */
+struct nd_digest nd_digest_hash_finish(struct nd_digest_hash *hash); /* resets the hash */
 
 struct nd_digest nd_digest_of(enum nd_digest_kind kind, const void *bytes, size_t length);
 
-/* Whether bytes are what a digest names. The error says what was expected and what came. */
+/* Checks bytes against a digest. The error has the actual and the expected digest. */
 [[nodiscard]] struct nd_error *nd_digest_check(const struct nd_digest *expected, const void *bytes, size_t length);

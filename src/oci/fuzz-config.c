@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes: either an error, or a config within its bounds whose user is a number below 2^31, a name, or an error. */
+/* Any bytes: an error, or a config within its limits whose user is a number below 2^31, a name, or
+ * an error. */
 #include <string.h>
 
 #include <unit/fuzz.h>

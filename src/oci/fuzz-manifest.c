@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A media type up to the first line feed, then a document. What is taken keeps to the bounds, and selecting from it is safe. */
+/* A media type up to the first line feed, then a document. An accepted one is within the limits,
+ * and selecting from it is safe. */
 #include <string.h>
 
 #include <unit/fuzz.h>

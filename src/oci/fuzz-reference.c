@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text: either an error, or a reference whose canonical text means itself and cannot climb. */
+/* Any text: an error, or a reference whose canonical text parses to itself and has no "..". */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -15,8 +15,9 @@ static void is_canonical(const struct nd_reference *reference) {
         fuzz_require(!error);
         text_again = nd_reference_text(&again);
         fuzz_require(nd_streq(text, text_again));
-        fuzz_require(!strstr(text, "/.") && !strstr(text, "./")); /* two dots inside of a tag are no step up */
-        fuzz_require(!strstr(text, "/.") && !strstr(text, "./")); /* two dots inside of a tag are no step up */
+        /* Two dots inside a tag are harmless. */
+        fuzz_require(!strstr(text, "/.") && !strstr(text, "./"));
+        fuzz_require(!strstr(text, "/.") && !strstr(text, "./"));
         fuzz_require(!strpbrk(text, "?#%\\ \t\r\n\""));
         fuzz_require(nd_digest_is_set(&reference->digest) != (reference->tag != nullptr));
         fuzz_require(strlen(text) <= ND_REFERENCE_TEXT);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-seccomp.c - any bytes as a seccomp profile; what is converted is JSON and converts to itself */
+/* fuzz-seccomp.c - any bytes as a seccomp profile; a converted profile is JSON and converts to
+ * itself */
 #include <unit/fuzz.h>
 
 #include "base/json.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image.h - an image that the store has, and its record images/<hex>.json
+/* image.h - an image in the store, and its record images/<hex>.json
  *
- * The record is the image: written last when it comes, removed first when it goes. @serial orders records in time: when a crash
- * left one name in two records, the younger one has it. */
+ * The record is the image: written last on commit, removed first on removal. @serial orders records
+ * in time: if a crash left one name in two records, the one with the higher serial owns it. */
 #pragma once
 
 #include "base/strings.h"
@@ -10,27 +10,30 @@
 #include "oci/layers.h"
 
 enum {
-        ND_IMAGE_CEILING = 4 << 20, /* bytes of a record */
-        ND_IMAGE_NAMES = 1000,      /* tags of one image, and as many digests */
+        ND_IMAGE_CEILING = 4 << 20, /* maximum size of a record */
+        ND_IMAGE_NAMES = 1000,      /* maximum tags of one image, and as many digests */
         ND_IMAGE_VERSION = 1,
 };
 
 struct nd_image {
         struct nd_digest id;       /* of the config; Image.id in the CRI */
-        struct nd_digest manifest; /* what it was pulled by last */
-        struct nd_digest index;    /* where the manifest was chosen from; may be none */
+        struct nd_digest manifest; /* of the last pull */
+        struct nd_digest index;    /* from which the manifest was selected; may be none */
         struct nd_strings tags;    /* "docker.io/library/busybox:1.37" */
         struct nd_strings digests; /* "docker.io/library/busybox@sha256:..." */
-        char *user;                /* as the config has it; nd_oci_user_parse() reads it */
-        uint64_t size;      /* bytes on disk: layers, config and manifests; layers are counted for every image that has them */
+        char *user;                /* as in the config; parse it with nd_oci_user_parse() */
+        /* Bytes on disk: layers, config and manifests; a shared layer counts for every image that
+         * has it. */
+        uint64_t size;
         uint64_t pulled_at; /* nanoseconds since 1970 */
-        bool pinned;        /* not to be removed by the kubelet's garbage collection */
+        bool pinned;        /* exempt from the kubelet's garbage collection */
 
-        /* The store's own. */
+        /* For the store only. */
         uint64_t serial;
-        struct nd_layers_entry *top; /* topmost layer, held; nullptr for an image without layers */
+        /* Topmost layer, with a reference; nullptr for an image without layers. */
+        struct nd_layers_entry *top;
         size_t layer_count;
-        bool stale; /* its file says something else */
+        bool stale; /* its file is out of date */
 };
 
 void nd_image_free(struct nd_image *image);
@@ -39,7 +42,7 @@ static inline void nd_image_done(struct nd_image **image) {
         *image = nullptr;
 }
 
-/* A copy that is held by nobody yet; it holds the layers as the original does. */
+/* A copy that is not in the index yet; it references the layers as the original does. */
 [[nodiscard]] struct nd_image *nd_image_copy(const struct nd_image *image);
 
 /* The layers' chains, lowest first: ret has room for layer_count. */
@@ -47,7 +50,7 @@ void nd_image_chains(const struct nd_image *image, struct nd_digest *ret);
 
 [[nodiscard]] struct nd_error *nd_image_format(const struct nd_image *image, struct nd_text *ret);
 
-/* One layer of a record that was read. */
+/* One layer of a parsed record. */
 struct nd_image_layer {
         struct nd_digest chain;
         uint64_t size;
@@ -59,7 +62,7 @@ struct nd_image_layers {
         size_t capacity;
 };
 
-/* Reads a record; the layers come apart, lowest first, since they are the store's to find. ND_UNIMPLEMENTED when a newer version
- * wrote it. */
+/* Parses a record; the layers are returned separately, lowest first, since the store looks them up.
+ * ND_UNIMPLEMENTED if a newer version wrote it. */
 [[nodiscard]] struct nd_error *nd_image_parse(const char *bytes, size_t length, struct nd_image **ret,
                                               struct nd_image_layers *ret_layers);

@@ -49,7 +49,7 @@ struct nd_error *nd_layer_parse(const char *bytes, size_t length, struct nd_laye
         nd_try(nd_digest_parse(diff_id ? diff_id : "", &layer.diff_id));
         nd_try(nd_json_member_text(root, "parent", ND_DIGEST_HEX, &parent));
         if (parent && parent[0] != '\0' && !nd_digest_parse_hex(parent, &layer.parent))
-                return nd_error_new(ND_INVALID, 0, "'parent' is no chain id");
+                return nd_error_new(ND_INVALID, 0, "'parent' is not a chain id");
         nd_try(nd_json_member_number(root, "size", ND_LAYER_SIZE, &layer.size));
         nd_try(nd_json_member_number(root, "inodes", ND_LAYER_SIZE, &layer.inodes));
         *ret = layer;

@@ -18,7 +18,8 @@ void nd_layers_done(struct nd_layers *layers) {
         *layers = (struct nd_layers) {};
 }
 
-/* Where a chain's search begins. The words are uniform already; the seed keeps strangers from knowing the place. */
+/* Where the probing for a chain begins. Chains are uniform already; the seed keeps attackers from
+ * predicting the slot. */
 static size_t home_of(const struct nd_layers *layers, const uint8_t chain[static SHA256_DIGEST_SIZE]) {
         uint64_t words[SHA256_DIGEST_SIZE / sizeof(uint64_t)], hash = layers->seed;
 
@@ -30,7 +31,7 @@ static size_t home_of(const struct nd_layers *layers, const uint8_t chain[static
         return (size_t) hash & (layers->capacity - 1);
 }
 
-/* The slot that has the chain or, when none does, the free one where it belongs. */
+/* The slot that has the chain or else the free one where it belongs. */
 static size_t slot_of(const struct nd_layers *layers, const uint8_t chain[static SHA256_DIGEST_SIZE]) {
         size_t at = home_of(layers, chain);
 
@@ -51,7 +52,8 @@ static void grow(struct nd_layers *layers) {
         larger.capacity = layers->capacity > 0 ? layers->capacity * 2 : CAPACITY_FIRST;
         larger.slots = nd_calloc(larger.capacity, sizeof *larger.slots);
         if (layers->capacity == 0 && getrandom(&larger.seed, sizeof larger.seed, 0) != sizeof larger.seed)
-                larger.seed = nd_clock_ns(); /* the pool is not ready; a guess is better than none */
+                /* The entropy pool is not ready; a guess is better than a constant. */
+                larger.seed = nd_clock_ns();
         for (size_t i = 0; i < layers->capacity; i++)
                 if (layers->slots[i])
                         larger.slots[slot_of(&larger, layers->slots[i]->chain)] = layers->slots[i];
@@ -101,11 +103,11 @@ void nd_layers_entry_release(struct nd_layers_entry *entry) {
 
         if (!entry || --entry->images > 0)
                 return;
-        for (; entry; entry = entry->parent) /* what lies below was in use until now as well */
+        for (; entry; entry = entry->parent) /* the layers below were in use until now as well */
                 entry->idle_since = now;
 }
 
-/* Empties a slot and moves back those after it that had to step over it. */
+/* Empties a slot and moves back later entries that had probed past it. */
 static void vacate(struct nd_layers *layers, size_t hole) {
         size_t mask = layers->capacity - 1;
 

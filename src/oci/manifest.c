@@ -7,15 +7,15 @@
 #include "base/text.h"
 
 enum {
-        ANNOTATION_CEILING = 1024, /* bytes of a name in an annotation */
-        PLATFORMS_SHOWN = 1024,    /* bytes of the list in a message */
+        ANNOTATION_CEILING = 1024, /* maximum length of a name in an annotation */
+        PLATFORMS_SHOWN = 1024,    /* maximum length of the list in a message */
 };
 
 #define OCI "application/vnd.oci.image."
 #define DOCKER_IMAGE "application/vnd.docker.image.rootfs."
 #define DOCKER "application/vnd.docker.distribution.manifest."
 
-/* Docker's types without a suffix may hide a compressed layer: old tools pushed such. */
+/* Docker's types without a suffix may hide a compressed layer: old tools pushed such layers. */
 static const struct media_type {
         const char *name;
         enum nd_oci_media media;
@@ -73,7 +73,8 @@ void nd_manifest_done(struct nd_manifest *manifest) {
         nd_vector_done(&manifest->entries);
 }
 
-/* A platform that is not plain text suits nobody, and is no reason to refuse the others in the index. */
+/* A platform that is not plain text never matches, but is not a reason to refuse the other entries
+ * of the index. */
 static struct nd_error *parse_platform(yyjson_val *object, struct nd_oci_descriptor *ret) {
         const char *os, *architecture, *variant;
         yyjson_val *features;
@@ -148,8 +149,7 @@ static struct nd_error *parse_entries(yyjson_val *array, struct nd_oci_descripto
 static struct nd_error *not_an_image(const char *what, const char *media_type) {
         nd_autofree char *quoted = nd_text_quote(media_type);
 
-        return nd_error_new(ND_INVALID, 0, "this is no container image that can be run: %s has the media type %s", what,
-                            quoted);
+        return nd_error_new(ND_INVALID, 0, "not a container image that can be run: %s has the media type %s", what, quoted);
 }
 
 static struct nd_error *parse_manifest(yyjson_val *root, struct nd_manifest *ret) {
@@ -185,7 +185,8 @@ static const char *media_name(enum nd_oci_media media) {
         return media == ND_MEDIA_INDEX ? "an index" : "a manifest";
 }
 
-/* What a document is, from what others call it, what it calls itself and what it holds; all must agree. */
+/* Determines the type of a document from the server's media type, its own and its members; all must
+ * agree. */
 static struct nd_error *find_media(yyjson_val *root, const char *media_type, enum nd_oci_media *ret) {
         enum nd_oci_media called = nd_oci_media_of(media_type), calls_itself, holds = ND_MEDIA_OTHER;
         const char *own;
@@ -194,8 +195,8 @@ static struct nd_error *find_media(yyjson_val *root, const char *media_type, enu
         calls_itself = nd_oci_media_of(own);
         if (called == ND_MEDIA_SCHEMA1 || calls_itself == ND_MEDIA_SCHEMA1 || has(root, "fsLayers"))
                 return nd_error_new(ND_INVALID, 0,
-                                    "the image has a Docker schema 1 manifest, a format that was withdrawn for its lack of "
-                                    "safety; push the image again with a current tool");
+                                    "the image has a Docker schema 1 manifest, an obsolete and insecure "
+                                    "format; push the image again with a current tool");
         if (has(root, "manifests"))
                 holds = ND_MEDIA_INDEX;
         if (has(root, "config") || has(root, "layers")) {
@@ -206,7 +207,7 @@ static struct nd_error *find_media(yyjson_val *root, const char *media_type, enu
         if (holds == ND_MEDIA_OTHER)
                 return nd_error_new(ND_INVALID, 0, "the document is neither an image manifest nor an index");
         if ((called != ND_MEDIA_OTHER && called != holds) || (calls_itself != ND_MEDIA_OTHER && calls_itself != holds))
-                return nd_error_new(ND_INVALID, 0, "the document holds %s but is called something else", media_name(holds));
+                return nd_error_new(ND_INVALID, 0, "the document is %s but has another media type", media_name(holds));
         *ret = holds;
         return nullptr;
 }
@@ -237,8 +238,8 @@ static struct nd_error *none_suits(const struct nd_manifest *index, const struct
                 if (entry->has_platform && !nd_streq(entry->platform.os, "unknown"))
                         nd_text_addf(&shown, "%s%s", shown.length > 0 ? ", " : "", nd_platform_text(&entry->platform, text));
         }
-        return nd_error_new(ND_NOT_FOUND, 0, "the image is not made for %s, only for: %s", nd_platform_text(wanted, text),
-                            shown.length > 0 ? nd_text_get(&shown) : "nothing at all");
+        return nd_error_new(ND_NOT_FOUND, 0, "no image for platform %s, only for: %s", nd_platform_text(wanted, text),
+                            shown.length > 0 ? nd_text_get(&shown) : "none");
 }
 
 struct nd_error *nd_manifest_select(const struct nd_manifest *index, const struct nd_platform *wanted,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.h - image manifests and indexes, OCI's and Docker's
  *
- * A manifest names a config and layers; an index names manifests, one per platform. Docker's schema 2 and manifest list are the
- * same documents under other media types; schema 1 is refused. Everything in them is a stranger's: sizes, counts and digests are
- * checked here, and the URLs that a descriptor may carry are not even read, so that nobody is sent anywhere by an image. */
+ * A manifest names a config and layers; an index names manifests, one per platform. Docker's schema
+ * 2 and manifest list are the same documents under other media types; schema 1 is refused.
+ * Everything in them is untrusted: sizes, counts and digests are checked here. The URLs that a
+ * descriptor may carry are not even parsed, so that an image cannot cause requests to other
+ * hosts. */
 #pragma once
 
 #include "base/vector.h"
@@ -11,16 +13,17 @@
 #include "oci/platform.h"
 
 enum {
-        ND_MANIFEST_CEILING = 4 << 20, /* bytes of one document */
+        ND_MANIFEST_CEILING = 4 << 20, /* maximum size of one document */
         ND_MANIFEST_DESCRIPTORS = 1000,
-        ND_MANIFEST_LAYERS = 500, /* also what overlayfs can stack */
-        ND_MANIFEST_DEPTH = 3,    /* indexes within indexes */
-        ND_MEDIA_TYPE = 255,      /* bytes of a media type's name */
+        ND_MANIFEST_LAYERS = 500, /* overlayfs cannot stack more */
+        ND_MANIFEST_DEPTH = 3,    /* maximum nesting of indexes */
+        ND_MEDIA_TYPE = 255,      /* maximum length of a media type */
 };
-#define ND_DESCRIPTOR_SIZE (UINT64_C(1) << 50) /* no blob is larger; sums of 1000 cannot overflow */
+/* Maximum size of a blob; sums of 1000 cannot overflow. */
+#define ND_DESCRIPTOR_SIZE (UINT64_C(1) << 50)
 
 enum nd_oci_media {
-        ND_MEDIA_OTHER, /* nothing that we know */
+        ND_MEDIA_OTHER, /* unknown */
         ND_MEDIA_INDEX,
         ND_MEDIA_MANIFEST,
         ND_MEDIA_SCHEMA1,
@@ -29,13 +32,13 @@ enum nd_oci_media {
 };
 
 enum nd_oci_compression {
-        ND_COMPRESSION_DETECT, /* the type leaves it open: the first bytes tell */
+        ND_COMPRESSION_DETECT, /* not in the type: detect from the first bytes */
         ND_COMPRESSION_NONE,
         ND_COMPRESSION_GZIP,
         ND_COMPRESSION_ZSTD,
 };
 
-/* What a media type's name means; parameters ("; charset=utf-8") are not looked at. nullptr is ND_MEDIA_OTHER. */
+/* Parses a media type; parameters ("; charset=utf-8") are ignored. nullptr is ND_MEDIA_OTHER. */
 enum nd_oci_media nd_oci_media_of(const char *name);
 
 /* The Accept header of a request for a manifest. */
@@ -47,14 +50,18 @@ enum nd_oci_media nd_oci_media_of(const char *name);
 struct nd_oci_descriptor {
         enum nd_oci_media media;
         enum nd_oci_compression compression; /* of a layer */
-        bool foreign; /* a layer that its maker asks not to push; fetched from the registry like any other */
+        /* A layer that should not be pushed; fetched from the registry like any other. */
+        bool foreign;
         bool has_platform;
         struct nd_platform platform; /* of an index's entry */
         struct nd_digest digest;
         uint64_t size;
         char *media_type;
-        char *ref_name;   /* annotation org.opencontainers.image.ref.name: a tag or a name, unchecked; nullptr = none */
-        char *image_name; /* annotation io.containerd.image.name: a name, unchecked; nullptr = none */
+        /* Annotation org.opencontainers.image.ref.name: a tag or a name, unchecked; nullptr =
+         * none. */
+        char *ref_name;
+        /* Annotation io.containerd.image.name: a name, unchecked; nullptr = none. */
+        char *image_name;
 };
 struct nd_oci_descriptors {
         struct nd_oci_descriptor *items;
@@ -65,22 +72,25 @@ struct nd_oci_descriptors {
 void nd_oci_descriptor_done(struct nd_oci_descriptor *descriptor);
 
 struct nd_manifest {
-        enum nd_oci_media media;           /* ND_MEDIA_MANIFEST or ND_MEDIA_INDEX */
-        struct nd_oci_descriptor config;   /* of a manifest */
-        struct nd_oci_descriptors entries; /* a manifest's layers, lowest first; or an index's manifests */
+        enum nd_oci_media media;         /* ND_MEDIA_MANIFEST or ND_MEDIA_INDEX */
+        struct nd_oci_descriptor config; /* of a manifest */
+        /* A manifest's layers, lowest first; or an index's manifests. */
+        struct nd_oci_descriptors entries;
 };
 
 void nd_manifest_done(struct nd_manifest *manifest);
 
-/* media_type is what the server or the descriptor called it; nullptr or a general type ("application/json") leaves it to
- * the document. A document that calls itself something else, or holds the other's members, is refused. */
+/* media_type is from the server or the descriptor; nullptr or a generic type ("application/json")
+ * defers to the document. A document with another type of its own, or with members of the other
+ * type, is refused. */
 [[nodiscard]] struct nd_error *nd_manifest_parse(const char *bytes, size_t length, const char *media_type,
                                                  struct nd_manifest *ret);
 
-/* The entry of an index that suits a machine best. Entries without a platform come last, and whoever takes one must look at the
- * config's platform. Where none suits, ND_NOT_FOUND says which there are. */
+/* The entry of an index that matches a platform best. Entries without a platform come last; for
+ * these the caller must check the config's platform. If none matches, the ND_NOT_FOUND error lists
+ * the platforms of the index. */
 [[nodiscard]] struct nd_error *nd_manifest_select(const struct nd_manifest *index, const struct nd_platform *wanted,
                                                   const struct nd_oci_descriptor **ret);
 
-/* The bytes of config and layers as the registry keeps them. */
+/* The size of config and layers in the registry. */
 uint64_t nd_manifest_size(const struct nd_manifest *manifest);

@@ -27,7 +27,7 @@ static bool copy_field(const char *text, char field[static ND_PLATFORM_FIELD]) {
         return true;
 }
 
-/* Other names of architectures. A variant of nullptr keeps what was given. */
+/* Aliases of architectures. A variant of nullptr keeps the given one. */
 static const struct {
         const char *alias, *architecture, *variant;
 } aliases[] = {
@@ -44,7 +44,7 @@ static const struct {
         {"loongarch64", "loong64", nullptr},
 };
 
-/* Other names of variants. */
+/* Aliases of variants. */
 static const struct {
         const char *architecture, *alias, *variant;
 } variants[] = {
@@ -87,12 +87,12 @@ struct nd_platform nd_platform_host(void) {
         struct nd_platform host = {};
         struct utsname names = {};
 
-        (void) uname(&names); /* cannot fail; the kernel's names of machines are aliases here */
+        (void) uname(&names); /* cannot fail; the kernel's machine names are aliases here */
         (void) nd_platform_make("linux", names.machine, "", &host);
         return host;
 }
 
-/* Platforms that a machine takes, best first; more than the longest list there is (arm64/v9.7 has 22). */
+/* Platforms that a host accepts, best first; larger than the longest list (arm64/v9.7 has 22). */
 struct choices {
         const char *os;
         struct nd_platform items[32];
@@ -104,7 +104,7 @@ static void add(struct choices *choices, const char *architecture, const char *v
                 (void) nd_platform_make(choices->os, architecture, variant, &choices->items[choices->count++]);
 }
 
-/* "v8" and "v8.0" are one, as the normalisation has it. */
+/* "v8" and "v8.0" are equal, as in the normalisation. */
 static void add_version(struct choices *choices, const char *architecture, int major, int minor) {
         char variant[ND_PLATFORM_FIELD];
 
@@ -115,7 +115,7 @@ static void add_version(struct choices *choices, const char *architecture, int m
         add(choices, architecture, variant);
 }
 
-/* Reads "vN" or "vN.M"; false when the variant is something else. */
+/* Parses "vN" or "vN.M"; false for any other variant. */
 static bool parse_version(const char *variant, int *ret_major, int *ret_minor) {
         if (variant[0] != 'v' || variant[1] < '0' || variant[1] > '9')
                 return false;
@@ -129,7 +129,7 @@ static bool parse_version(const char *variant, int *ret_major, int *ret_minor) {
         return true;
 }
 
-/* A variant and the older ones of its architecture, which are whole numbers down to lowest. */
+/* A variant and the older ones of its architecture: whole numbers down to lowest. */
 static void add_family(struct choices *choices, const char *architecture, const char *variant, int lowest) {
         int major, minor;
 
@@ -140,7 +140,7 @@ static void add_family(struct choices *choices, const char *architecture, const 
                 add_version(choices, architecture, major, 0);
 }
 
-/* v9.x has all of v8.(x+5), and v8 ended with v8.9. */
+/* v9.x includes v8.(x+5), and v8 ended with v8.9. */
 static void add_arm64(struct choices *choices, const char *variant) {
         int major = 8, minor = 0;
 

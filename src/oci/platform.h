@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* platform.h - what a machine runs, and which image of several suits it best
+/* platform.h - platforms, and the best match among the images of an index
  *
- * The rules are containerd's, so that a node picks the same image whichever runtime it has: names are normalised (x86_64 is
- * amd64, arm64/v8 is arm64), and a machine also takes what is older of its family, best first:
+ * The rules are containerd's, so that a node selects the same image with either runtime: names are
+ * normalised (x86_64 is amd64, arm64/v8 is arm64), and a host also accepts older variants of its
+ * family, best first:
  *
  *      amd64/vN   amd64/vN, ... amd64/v2, amd64, then 386
  *      arm64/v9.x arm64/v9.x ... v9, then v8.(x+5) ... v8, then arm/v8 ... arm/v5
@@ -14,7 +15,7 @@
 #include "base/error.h"
 
 enum {
-        ND_PLATFORM_FIELD = 32, /* bytes of one field with its terminator */
+        ND_PLATFORM_FIELD = 32, /* maximum length of one field, with its terminator */
         ND_PLATFORM_TEXT = 3 * ND_PLATFORM_FIELD,
 };
 
@@ -23,16 +24,19 @@ struct nd_platform {
         char os[ND_PLATFORM_FIELD];
         char architecture[ND_PLATFORM_FIELD];
         char variant[ND_PLATFORM_FIELD];
-        bool features; /* it wants operating system features; no Linux has any, so it never suits */
+        /* It requires operating system features; Linux has none, so it never matches. */
+        bool features;
 };
 
-/* Makes a normalised platform; nullptr counts as "". A field that is too long or not plain text cannot match anything: false, and
- * the platform is unknown/unknown. */
+/* Makes a normalised platform; nullptr counts as "". A field that is too long or not plain text
+ * cannot match: returns false, and the platform is unknown/unknown. */
 bool nd_platform_make(const char *os, const char *architecture, const char *variant, struct nd_platform *ret);
 
-struct nd_platform nd_platform_host(void); /* of the running kernel; on amd64 and arm64 without a variant */
+/* Of the running kernel; on amd64 and arm64 without a variant. */
+struct nd_platform nd_platform_host(void);
 
-/* How well a candidate suits: 0 is best; -1 = not at all. Both normalised. */
+/* How well a candidate matches: 0 is best; -1 = not at all. Both normalised. */
 [[nodiscard]] int nd_platform_rank(const struct nd_platform *wanted, const struct nd_platform *candidate);
 
-const char *nd_platform_text(const struct nd_platform *platform, char ret[static ND_PLATFORM_TEXT]); /* "linux/arm64/v9" */
+/* "linux/arm64/v9". */
+const char *nd_platform_text(const struct nd_platform *platform, char ret[static ND_PLATFORM_TEXT]);

@@ -17,7 +17,7 @@ enum {
         HOST_MOST = 253,
 };
 
-/* ASCII whatever the locale. */
+/* ASCII in every locale. */
 static bool is_digit(char c) {
         return c >= '0' && c <= '9';
 }
@@ -52,7 +52,7 @@ bool nd_reference_valid_tag(const char *tag) {
         return true;
 }
 
-/* How many bytes of a separator stand at text; 0 when what stands there is none. */
+/* Length of the separator at text; 0 if there is none. */
 static size_t separator_length(const char *text) {
         if (text[0] == '.')
                 return 1;
@@ -61,7 +61,7 @@ static size_t separator_length(const char *text) {
         return strspn(text, "-");
 }
 
-/* The end of one path component; nullptr when it breaks the rules. */
+/* The end of one path component; nullptr if it is invalid. */
 static const char *component_end(const char *text) {
         for (;;) {
                 size_t run = 0, separator;
@@ -98,7 +98,7 @@ static bool valid_port(const char *port) {
         return strlen(port) <= 5 && nd_text_parse_u64(port, PORT_MOST, &number) == 0 && number > 0;
 }
 
-/* A host name up to end; an IPv4 address looks like one. */
+/* A host name up to end; an IPv4 address has the same form. */
 static bool valid_host_name(const char *host, const char *end) {
         if (host == end || end - host > HOST_MOST)
                 return false;
@@ -120,7 +120,8 @@ static bool valid_bracketed(const char *host, const char *end) {
         if (length < 2 || length - 2 >= sizeof address || end[-1] != ']')
                 return false;
         memcpy(address, host + 1, length - 2);
-        return !strchr(address, '.') && inet_pton(AF_INET6, address, &ignored) == 1; /* neither a zone nor a mapped IPv4 */
+        /* Neither a zone nor a mapped IPv4. */
+        return !strchr(address, '.') && inet_pton(AF_INET6, address, &ignored) == 1;
 }
 
 bool nd_reference_valid_domain(const char *domain) {
@@ -147,7 +148,7 @@ bool nd_reference_is_id(const char *text, const char **ret_hex) {
         return true;
 }
 
-/* Whether what stands before the first slash is a registry and not a part of Docker Hub's path. */
+/* Whether the part before the first slash is a registry and not a part of a path on Docker Hub. */
 static bool names_domain(const char *text, size_t length) {
         if (length == strlen("localhost") && strncmp(text, "localhost", length) == 0)
                 return true;
@@ -196,7 +197,7 @@ static bool is_identifier(const char *text) {
         return strlen(text) == ID_HEX && nd_reference_is_id(text, &hex);
 }
 
-/* Cuts the digest and the tag off the end; what is left is the name. */
+/* Cuts the digest and the tag off the end; the name is left. */
 static struct nd_error *cut_tail(const char *text, char *name, struct nd_reference *ret) {
         char *at = strchr(name, '@'), *slash, *colon;
         nd_autoerror struct nd_error *error = nullptr;
@@ -214,7 +215,7 @@ static struct nd_error *cut_tail(const char *text, char *name, struct nd_referen
                 if (!nd_reference_valid_tag(colon + 1))
                         return invalid(
                                 text,
-                                "a tag is 1 to 128 letters, digits, '_', '.' and '-', and begins with neither '.' nor '-'");
+                                "a tag must be 1 to 128 letters, digits, '_', '.' and '-', and must not begin with '.' or '-'");
         }
         if (!at)
                 ret->tag = nd_strdup(colon ? colon + 1 : TAG_DEFAULT);
@@ -230,20 +231,21 @@ struct nd_error *nd_reference_parse(const char *text, struct nd_reference *ret) 
         if (strnlen(text, ND_REFERENCE_TEXT + 1) > ND_REFERENCE_TEXT)
                 return nd_error_new(ND_INVALID, 0, "invalid image reference: longer than %d bytes", ND_REFERENCE_TEXT);
         if (is_identifier(text))
-                return invalid(text, "64 digits of hex are an image's id, not a name");
+                return invalid(text, "64 hex digits are an image id, not a name");
 
         name = nd_strdup(text);
         nd_try(cut_tail(text, name, &reference));
         split_domain(name, &reference);
         if (!nd_reference_valid_domain(reference.domain))
-                return invalid(text, "the registry is no host name with an optional port");
+                return invalid(text, "the registry must be a host name with an optional port");
         if (strlen(reference.path) > ND_REFERENCE_PATH)
                 return invalid(text, "the repository's path is longer than 255 bytes");
         if (has_upper(reference.path))
                 return invalid(text, "the repository's path must be lower case");
         if (!nd_reference_valid_path(reference.path))
-                return invalid(text,
-                               "the repository's path is lower case letters and digits, joined by '.', '_', '__', '-' or '/'");
+                return invalid(
+                        text,
+                        "the repository's path must be lower case letters and digits, joined by '.', '_', '__', '-' or '/'");
         *ret = nd_take(reference, (struct nd_reference) {});
         return nullptr;
 }

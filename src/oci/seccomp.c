@@ -12,7 +12,7 @@ enum {
         NAMES_MOST = 2000,
         NAME_LENGTH = 64,
         CONDITIONS_MOST = 64,
-        ERRNO_MOST = 4095, /* what the kernel takes for one */
+        ERRNO_MOST = 4095, /* the kernel's maximum */
 };
 
 static const char *const actions[] = {"SCMP_ACT_ALLOW",       "SCMP_ACT_ERRNO", "SCMP_ACT_KILL", "SCMP_ACT_KILL_PROCESS",
@@ -45,7 +45,7 @@ static bool known(const char *word, const char *const *words, size_t count) {
         return false;
 }
 
-/* Writes a member that must be one of some words. */
+/* Writes a member that must be one of a set of names. */
 static struct nd_error *put_word(struct nd_json_out *out, yyjson_val *object, const char *key, const char *as,
                                  const char *const *words, size_t count) {
         const char *word;
@@ -54,9 +54,10 @@ static struct nd_error *put_word(struct nd_json_out *out, yyjson_val *object, co
         if (!word)
                 return nd_error_new(ND_INVALID, 0, "no '%s'", key);
         if (nd_streq(word, "SCMP_ACT_NOTIFY"))
-                return nd_error_new(ND_UNIMPLEMENTED, 0, "action 'SCMP_ACT_NOTIFY' wants a listener, and there is none");
+                return nd_error_new(ND_UNIMPLEMENTED, 0,
+                                    "action 'SCMP_ACT_NOTIFY' needs a seccomp listener, which is not supported");
         if (!known(word, words, count))
-                return nd_error_new(ND_INVALID, 0, "'%s' is '%s', which is not known", key, word);
+                return nd_error_new(ND_INVALID, 0, "'%s' has the unknown value '%s'", key, word);
         nd_json_string(out, as, word);
         return nullptr;
 }
@@ -70,20 +71,20 @@ static struct nd_error *put_errno(struct nd_json_out *out, yyjson_val *object, c
         return nullptr;
 }
 
-/* ---- which rules hold here ---- */
+/* ---- conditions of rules ---- */
 
 static struct nd_error *member_names(yyjson_val *object, const char *key, struct nd_strings *ret) {
         return nd_json_member_strings(object, key, CONDITIONS_MOST, NAME_LENGTH, ret);
 }
 
-/* Kernel "4.8" or later? No condition is always met. */
+/* Kernel "4.8" or later? Without a condition always true. */
 static struct nd_error *kernel_reached(const char *text, const struct nd_seccomp_host *host, bool *ret) {
         unsigned major = 0, minor = 0;
         char rest;
 
-        /* The string is short: nd_json_member_text() saw to that. */
-        if (sscanf(text, "%4u.%4u%c", &major, &minor, &rest) != 2) /* NOLINT(cert-err34-c): the field widths bound it */
-                return nd_error_new(ND_INVALID, 0, "'minKernel' is '%s', not like '4.8'", text);
+        /* The string is short: nd_json_member_text() has checked it. */
+        if (sscanf(text, "%4u.%4u%c", &major, &minor, &rest) != 2) /* NOLINT(cert-err34-c): bounded by widths */
+                return nd_error_new(ND_INVALID, 0, "invalid 'minKernel' '%s': expected a version like '4.8'", text);
         *ret = host->kernel_major > major || (host->kernel_major == major && host->kernel_minor >= minor);
         return nullptr;
 }
@@ -94,7 +95,8 @@ static bool has_capability(const struct nd_seccomp_host *host, const char *name)
         return number >= 0 && host->capabilities & UINT64_C(1) << number;
 }
 
-/* Rules are for those who have all capabilities that are named, on one of the architectures. */
+/* A rule applies if the container has all of its included capabilities and the architecture is
+ * listed. */
 static struct nd_error *included(yyjson_val *conditions, const struct nd_seccomp_host *host, bool *ret) {
         nd_cleanup(nd_strings_done) struct nd_strings capabilities = {}, machines = {};
         const char *kernel;
@@ -115,7 +117,7 @@ static struct nd_error *included(yyjson_val *conditions, const struct nd_seccomp
         return nullptr;
 }
 
-/* And not for those who have one that is excluded. */
+/* A rule does not apply if the container has one of its excluded capabilities. */
 static struct nd_error *excluded(yyjson_val *conditions, const struct nd_seccomp_host *host, bool *ret) {
         nd_cleanup(nd_strings_done) struct nd_strings capabilities = {}, machines = {};
         const char *kernel;
@@ -153,8 +155,9 @@ static struct nd_error *put_argument(struct nd_json_out *out, yyjson_val *argume
         uint64_t index, value, second;
 
         if (!yyjson_is_obj(argument))
-                return nd_error_new(ND_INVALID, 0, "an entry of 'args' is no object");
-        nd_try(nd_json_member_number(argument, "index", 5, &index)); /* a system call has six arguments */
+                return nd_error_new(ND_INVALID, 0, "an entry of 'args' is not an object");
+        /* A system call has six arguments. */
+        nd_try(nd_json_member_number(argument, "index", 5, &index));
         nd_try(nd_json_member_number(argument, "value", UINT64_MAX, &value));
         nd_try(nd_json_member_number(argument, "valueTwo", UINT64_MAX, &second));
         nd_json_open(out, nullptr, '{');
@@ -232,7 +235,7 @@ static struct nd_error *put_rules(struct nd_json_out *out, yyjson_val *root, con
 
 /* ---- architectures ---- */
 
-/* The entry of archMap that is about this machine, with those it can also run. */
+/* The entry of archMap for this host's architecture, with its subarchitectures. */
 static struct nd_error *mapped_architectures(yyjson_val *map, const char *native, struct nd_strings *ret) {
         yyjson_arr_iter each = yyjson_arr_iter_with(map);
         yyjson_val *entry;
@@ -242,7 +245,7 @@ static struct nd_error *mapped_architectures(yyjson_val *map, const char *native
                 const char *name;
 
                 if (!yyjson_is_obj(entry))
-                        return nd_error_new(ND_INVALID, 0, "an entry of 'archMap' is no object");
+                        return nd_error_new(ND_INVALID, 0, "an entry of 'archMap' is not an object");
                 nd_try(nd_json_member_text(entry, "architecture", NAME_LENGTH, &name));
                 if (!name || !nd_streq(name, native))
                         continue;
@@ -268,11 +271,11 @@ static struct nd_error *put_architectures(struct nd_json_out *out, yyjson_val *r
         if (map && native)
                 nd_try(mapped_architectures(map, native, &names));
         if (names.count == 0)
-                return nullptr; /* then the engine takes the machine's own */
+                return nullptr; /* then the engine uses the native one */
         nd_json_open(out, "architectures", '[');
         nd_vector_each (name, &names) {
                 if (!nd_has_prefix(*name, "SCMP_ARCH_"))
-                        return nd_error_new(ND_INVALID, 0, "architecture '%s' is not known", *name);
+                        return nd_error_new(ND_INVALID, 0, "unknown architecture '%s'", *name);
                 nd_json_string(out, nullptr, *name);
         }
         nd_json_close(out, ']');
@@ -288,7 +291,7 @@ static struct nd_error *put_flags(struct nd_json_out *out, yyjson_val *root) {
         nd_json_open(out, "flags", '[');
         nd_vector_each (flag, &given) {
                 if (!known(*flag, flags, nd_count_of(flags)))
-                        return nd_error_new(ND_INVALID, 0, "flag '%s' is not known", *flag);
+                        return nd_error_new(ND_INVALID, 0, "unknown flag '%s'", *flag);
                 nd_json_string(out, nullptr, *flag);
         }
         nd_json_close(out, ']');

@@ -270,7 +270,8 @@ static void put_pages(struct nd_json_out *out, const struct nd_spec_resources *r
         nd_json_close(out, ']');
 }
 
-/* The sections that say nothing are left out: an engine may touch a controller's files for an empty one. */
+/* Sections without values are left out: an engine may touch a controller's files for an empty
+ * one. */
 static void put_resources(struct nd_json_out *out, const char *key, const struct nd_spec_resources *r) {
         nd_json_open(out, key, '{');
         if (r->devices.count > 0)
@@ -353,7 +354,7 @@ static struct nd_error *finished(const struct nd_text *text) {
         return text->overflow
                        ? nd_error_new(ND_EXHAUSTED, 0,
                                       "the runtime spec has more than %zu bytes: fewer or shorter arguments, variables, "
-                                      "mounts or devices are needed",
+                                      "mounts or devices are required",
                                       text->ceiling)
                        : nullptr;
 }

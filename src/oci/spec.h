@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spec.h - OCI's runtime spec (config.json), written from plain structs
  *
- * Only what nodens uses. Nothing here decides anything: whoever fills the structs does. There is no place for annotations, so
- * none can reach the engine. Structs own what is in them. */
+ * Only the parts that nodens uses. All decisions are the caller's. There is no place for
+ * annotations, so none can reach the engine. Structs own their contents. */
 #pragma once
 
 #include <sys/types.h>
@@ -13,7 +13,7 @@
 #include "sys/userns.h"
 
 enum {
-        ND_SPEC_CEILING = 16 << 20, /* bytes of a config.json */
+        ND_SPEC_CEILING = 16 << 20, /* maximum size of a config.json */
 };
 
 struct nd_spec_user {
@@ -90,14 +90,14 @@ struct nd_spec_setting {
 struct nd_spec_resources {
         int64_t cpu_shares, cpu_quota, cpu_period;
         char *cpus, *memories;
-        int64_t memory_limit, memory_swap; /* swap counts memory too, as OCI has it; -1 = no limit */
+        int64_t memory_limit, memory_swap; /* swap includes memory, as in OCI; -1 = no limit */
         nd_vector(struct nd_spec_page_limit) pages;
         nd_vector(struct nd_spec_setting) unified;
         nd_vector(struct nd_spec_device_rule) devices;
 };
 void nd_spec_resources_done(struct nd_spec_resources *resources);
 
-/* Runs on the host at a stage of the container's life; only from files that are root's. */
+/* Runs on the host at a stage of the container's life; only from files owned by root. */
 struct nd_spec_hook {
         const char *stage; /* of nd_spec_hook_stage() */
         char *path;
@@ -105,7 +105,8 @@ struct nd_spec_hook {
         uint64_t timeout_s; /* 0 = none */
 };
 void nd_spec_hook_done(struct nd_spec_hook *hook);
-const char *nd_spec_hook_stage(const char *name); /* OCI's name of a stage, static; nullptr when it has none of that name */
+/* OCI's name of a stage, static; nullptr if unknown. */
+const char *nd_spec_hook_stage(const char *name);
 
 struct nd_spec {
         struct nd_spec_process process;
@@ -113,20 +114,21 @@ struct nd_spec {
         bool read_only_root;
         nd_vector(struct nd_spec_mount) mounts;
         nd_vector(struct nd_spec_namespace) namespaces;
-        bool user_namespace; /* then uids and gids are its maps, whether it is joined or made */
+        bool user_namespace; /* then uids and gids are its maps, whether it is joined or created */
         struct nd_userns_map uids, gids;
         nd_vector(struct nd_spec_device) devices;
         struct nd_spec_resources resources;
         nd_vector(struct nd_spec_hook) hooks;
-        char *cgroup; /* linux.cgroupsPath, as the engine's cgroup manager wants it */
+        char *cgroup; /* linux.cgroupsPath, as the engine's cgroup manager expects it */
         struct nd_strings masked, read_only;
-        const char *propagation; /* of the root: "rprivate", "rslave", "rshared"; nullptr = the engine's default. Static */
-        char *seccomp;           /* JSON of linux.seccomp; nullptr = none */
-        char *mount_label;       /* SELinux's, of what the engine mounts; nullptr = none */
+        /* Of the root: "rprivate", "rslave", "rshared"; nullptr = the engine's default. Static. */
+        const char *propagation;
+        char *seccomp;     /* JSON of linux.seccomp; nullptr = none */
+        char *mount_label; /* SELinux label of the engine's mounts; nullptr = none */
 };
 void nd_spec_done(struct nd_spec *spec);
 
-/* Fails only when the text would be too long. */
+/* Fails only if the text would be too long. */
 [[nodiscard]] struct nd_error *nd_spec_format(const struct nd_spec *spec, struct nd_text *ret);
 [[nodiscard]] struct nd_error *nd_spec_process_format(const struct nd_spec_process *process, struct nd_text *ret);
 [[nodiscard]] struct nd_error *nd_spec_resources_format(const struct nd_spec_resources *resources, struct nd_text *ret);
@@ -134,10 +136,11 @@ void nd_spec_done(struct nd_spec *spec);
 /* Adds a mount and returns it, so that options can be added. type nullptr = "bind". */
 struct nd_spec_mount *nd_spec_add_mount(struct nd_spec *spec, const char *destination, const char *type, const char *source);
 void nd_spec_mount_option(struct nd_spec_mount *mount, const char *option);
-void nd_spec_add_namespace(struct nd_spec *spec, const char *type, const char *path); /* path nullptr = a new one */
+/* Path nullptr = a new one. */
+void nd_spec_add_namespace(struct nd_spec *spec, const char *type, const char *path);
 
-/* "CAP_CHOWN" of 0; nullptr for a number that has no name yet. */
+/* "CAP_CHOWN" of 0; nullptr for an unknown number. */
 const char *nd_spec_capability_name(unsigned number);
 
-/* The number of a name, with or without "CAP_", in any case; -1 when there is none. */
+/* The number of a name, with or without "CAP_", in any case; -1 if unknown. */
 int nd_spec_capability_parse(const char *name);

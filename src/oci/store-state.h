@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store-state.h - what store.c, commit.c and collect.c share; nobody else includes it */
+/* store-state.h - shared by store.c, commit.c and collect.c only */
 #pragma once
 
 #include "base/map.h"
@@ -13,9 +13,9 @@
 enum {
         ND_STORE_DIRECTORY_MODE = 0700,
         ND_STORE_FILE_MODE = 0600,
-        ND_STORE_RECORDS = 100000, /* files in images/ and in blobs/ that are looked at */
-        ND_STORE_LAYERS = 1 << 20, /* directories in layers/ */
-        ND_STORE_ID = 32,          /* bytes of a name in staging/ */
+        ND_STORE_RECORDS = 100000, /* maximum files in images/ and in blobs/ */
+        ND_STORE_LAYERS = 1 << 20, /* maximum directories in layers/ */
+        ND_STORE_ID = 32,          /* length of a name in staging/ */
 };
 
 struct nd_oci_store_trash {
@@ -37,12 +37,13 @@ struct nd_oci_store {
         struct nd_layers layers;
         nd_vector(struct nd_image *) images;
         struct nd_map names; /* canonical name -> struct nd_image */
-        uint64_t serial;     /* of the youngest record */
+        uint64_t serial;     /* of the newest record */
         uint64_t blob_bytes;
         uint64_t blob_count;
-        bool blob_garbage; /* there may be blobs that nobody needs */
-        bool moved_layers; /* the moving of layers into the trash may not be on disk yet */
-        char *unreadable;  /* a record that could not be read: what it holds is unknown, so nothing is collected */
+        bool blob_garbage; /* there may be unreferenced blobs */
+        bool moved_layers; /* renames of layers into the trash may not be on disk yet */
+        /* A record that could not be read: its layers are unknown, so nothing is collected. */
+        char *unreadable;
         struct nd_strings stages;
         nd_vector(struct nd_oci_store_trash) trash;
         struct nd_strings problems;
@@ -50,14 +51,16 @@ struct nd_oci_store {
 
 struct nd_image *nd_oci_store_image(const struct nd_oci_store *store, const struct nd_digest *id);
 
-/* Puts an image into the index in place of the one with its id, if any, and takes its names from all others. Those whose
- * file says otherwise now are stale. The image is the store's. */
+/* Puts an image into the index in place of the one with its id, if any, and removes its names from
+ * all others. Images whose file then differs are stale. The store owns the image. */
 void nd_oci_store_adopt(struct nd_oci_store *store, struct nd_image *image);
 
-/* Writes an image's record under the next serial. With an error the file may have the old or the new contents. */
+/* Writes an image's record under the next serial. After an error the file may have the old or the
+ * new contents. */
 [[nodiscard]] struct nd_error *nd_oci_store_write_record(struct nd_oci_store *store, struct nd_image *image);
 
-/* Brings files up to date that an earlier error left behind. What fails again stays stale. */
+/* Rewrites files that are stale because of an earlier error. If that fails again they stay
+ * stale. */
 void nd_oci_store_settle(struct nd_oci_store *store);
 
 /* Adds a canonical name to an image's tags or digests, unless it is there. */
@@ -73,4 +76,5 @@ void nd_oci_store_add_trash(struct nd_oci_store *store, const char *name, uint64
 enum {
         ND_STORE_RECORD_NAME = ND_DIGEST_HEX + sizeof ".json",
 };
-const char *nd_oci_store_record_name(const struct nd_digest *id, char ret[static ND_STORE_RECORD_NAME]); /* "<hex>.json" */
+/* "<hex>.json". */
+const char *nd_oci_store_record_name(const struct nd_digest *id, char ret[static ND_STORE_RECORD_NAME]);

@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.c - the image store: opening, looking, names
+/* store.c - the image store: opening, lookup, names
  *
  * Theory of operation
- *   The files are the truth, memory is an index of them. An image is its record, a file in images/ that is replaced as a whole. To
- *   bring one in (commit.c): blobs and layers first, each under the name that its contents have, then the record. To remove
- *   one: the record first; what it held is garbage and is moved to the trash when nobody holds it (collect.c). So whatever a record
- *   names is there, at every instant, and a crash leaves at most garbage.
- *   At the start the records are read, and only they: a layer's presence is its name in layers/, read once for all; its size is in
- *   the record. Only layers that no record knows have their layer.json read. A record that is damaged, or whose layers are gone,
- *   cannot be used by anybody and is removed: the image will be pulled again. One that cannot be read (an I/O error, a newer
- *   version's) is left alone, and then nothing is collected, since nobody knows what it holds.
- *   A name that moves from one image to another needs two files. The new owner's is written first, under a higher serial; if
- *   the old owner's cannot be written it is stale: in memory it has lost the name, and the serial says so to whoever reads the
- *   two files. Stale records are written again before anything else that changes.
+ *   The files are the truth, memory is an index of them. An image is its record, a file in images/
+ *   that is replaced as a whole. To add one (commit.c): blobs and layers first, each under its
+ *   content's name, then the record. To remove one: the record first; its layers and blobs become
+ *   garbage and are moved to the trash when nothing references them (collect.c). So everything that
+ *   a record names exists, at every instant, and a crash leaves at most garbage.
+ *   At the start only the records are read: a layer's presence is its name in layers/, listed once;
+ *   its size is in the record. layer.json is read only for layers without a record. A record that
+ *   is damaged, or whose layers are missing, is useless and is removed: the image will be pulled
+ *   again. One that cannot be read (an I/O error, a newer version's) is left alone, and then
+ *   nothing is collected, since its layers are unknown.
+ *   A name that moves from one image to another changes two files. The new owner's is written
+ *   first, under a higher serial; if the old owner's cannot be written it is stale: in memory it
+ *   has lost the name, and for a reader of the two files the higher serial decides. Stale records
+ *   are written again before any other change.
  * Owns       everything below root, by a lock on root/lock.
- * Invariant  a layer in layers/ and a blob in blobs/ is complete and never changes; names belong to one image in memory.
+ * Invariant  a layer in layers/ and a blob in blobs/ is complete and never changes; names belong to
+ *            one image in memory.
  * See also   oci/commit.c, oci/collect.c, oci/layers.c, oci/image.c */
 #include "oci/store.h"
 
@@ -133,7 +137,7 @@ static void forget_names(struct nd_oci_store *store, const struct nd_strings *na
         }
 }
 
-/* Takes an image out of the index and frees it. */
+/* Removes an image from the index and frees it. */
 static void forget(struct nd_oci_store *store, struct nd_image *image) {
         for (size_t i = 0; i < store->images.count; i++)
                 if (store->images.items[i] == image) {
@@ -186,7 +190,8 @@ static struct nd_error *open_directory(int base, const char *name, int *ret_fd) 
         return nd_dir_open(base, name, ret_fd);
 }
 
-/* A lock of the process, not of the open file, which its children would share: a worker of a daemon that was killed must not keep the next one out. */
+/* A lock of the process, not of the open file, which its children would share: a worker of a killed
+ * daemon must not lock out the next one. */
 static struct nd_error *take_lock(struct nd_oci_store *store) {
         struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
 
@@ -200,14 +205,14 @@ static struct nd_error *take_lock(struct nd_oci_store *store) {
         return nullptr;
 }
 
-/* Image trees are as their makers wanted them, setuid files included: nobody but root may get in. */
+/* Image trees contain what their authors chose, setuid files included: only root may enter. */
 static struct nd_error *close_to_others(struct nd_oci_store *store) {
         struct stat st;
 
         if (fstat(store->root_fd, &st) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "stat '%s'", store->root);
         if ((st.st_mode & 077) != 0 && nd_sys->fchmod(store->root_fd, ND_STORE_DIRECTORY_MODE) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "close '%s' to other users", store->root);
+                return nd_error_new(nd_error_code_of(errno), errno, "restrict access to '%s'", store->root);
         return nullptr;
 }
 
@@ -232,7 +237,7 @@ void nd_oci_store_add_trash(struct nd_oci_store *store, const char *name, uint64
         nd_vector_push(&store->trash, ((struct nd_oci_store_trash) {.name = nd_strdup(name), .size = size, .inodes = inodes}));
 }
 
-/* Whatever an earlier process left in staging/ is trash, but for the partial downloads. */
+/* Everything that an earlier process left in staging/ is trash, except the partial downloads. */
 static struct nd_error *sweep_staging(struct nd_oci_store *store) {
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
@@ -241,11 +246,12 @@ static struct nd_error *sweep_staging(struct nd_oci_store *store) {
                 if (!nd_streq(*name, ND_STORE_PARTIAL))
                         nd_oci_store_add_trash(store, *name, 0, 0);
         }
-        store->moved_layers = names.count > 1; /* a layer may have been moved there just before the crash */
+        /* A layer may have been moved there just before the crash. */
+        store->moved_layers = names.count > 1;
         return nullptr;
 }
 
-/* The layers that there are, as yet without a size. A name that is no chain id is not ours. */
+/* Lists the layers, as yet without a size. A name that is not a chain id is not ours. */
 static struct nd_error *list_layers(struct nd_oci_store *store) {
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
@@ -256,7 +262,7 @@ static struct nd_error *list_layers(struct nd_oci_store *store) {
                 if (nd_digest_parse_hex(*name, &chain) && chain.kind == ND_HASH_SHA256)
                         (void) nd_layers_add(&store->layers, &chain);
                 else
-                        nd_oci_store_problem(store, "'%s/layers/%s' is no layer; remove it", store->root, *name);
+                        nd_oci_store_problem(store, "'%s/layers/%s' is not a layer; remove it", store->root, *name);
         }
         return nullptr;
 }
@@ -269,7 +275,7 @@ static bool blob_exists(const struct nd_oci_store *store, const struct nd_digest
                errno != ENOENT;
 }
 
-/* Whether all that a record names is there. */
+/* Whether everything that a record names exists. */
 static struct nd_error *check_parts(const struct nd_oci_store *store, const struct nd_image *image,
                                     const struct nd_image_layers *layers) {
         const struct nd_digest *blobs[] = {&image->id, &image->manifest, &image->index};
@@ -302,7 +308,7 @@ static void layers_done(struct nd_image_layers *layers) {
         nd_vector_done(layers);
 }
 
-/* A record's image, put into the vector; its names are for later. */
+/* Adds a record's image to the vector; its names are indexed later. */
 static struct nd_error *parse_record(struct nd_oci_store *store, const char *name, const char *bytes, size_t length) {
         nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
         nd_cleanup(layers_done) struct nd_image_layers layers = {};
@@ -319,7 +325,7 @@ static struct nd_error *parse_record(struct nd_oci_store *store, const char *nam
         return nullptr;
 }
 
-/* Nothing may be collected from now on. */
+/* From now on nothing may be collected. */
 static void unreadable(struct nd_oci_store *store, const char *name, const struct nd_error *error) {
         nd_oci_store_problem(store, "image record '%s/images/%s' cannot be read, and nothing will be collected: %s",
                              store->root, name, nd_error_text(error));
@@ -345,7 +351,8 @@ static void load_record(struct nd_oci_store *store, const char *name) {
                 return unreadable(store, name, error);
         nd_oci_store_problem(store, "image record '%s/images/%s' is removed, the image must be pulled again: %s", store->root,
                              name, nd_error_text(error));
-        nd_ignore(nd_file_remove(store->images_fd, name)); /* if that fails, the next start finds it again */
+        /* If that fails, the next start finds it again. */
+        nd_ignore(nd_file_remove(store->images_fd, name));
         store->blob_garbage = true;
 }
 
@@ -367,12 +374,13 @@ static struct nd_error *load_records(struct nd_oci_store *store) {
         nd_try(nd_dir_list_files(store->images_fd, ".", ND_STORE_RECORDS, &names));
         nd_vector_each (name, &names) {
                 if (nd_has_prefix(*name, ND_FILE_TEMPORARY))
-                        nd_ignore(nd_file_unlink(store->images_fd, *name)); /* it will be there the next time */
+                        /* It is found again at the next start. */
+                        nd_ignore(nd_file_unlink(store->images_fd, *name));
                 else if (ends_with(*name, ".json"))
                         load_record(store, *name);
         }
 
-        /* Oldest first, so that a name ends with the youngest. */
+        /* Oldest first, so that the newest record gets a name. */
         if (store->images.count > 0)
                 qsort(store->images.items, store->images.count, sizeof(struct nd_image *), compare_serials);
         nd_vector_each (image, &store->images) {
@@ -382,7 +390,7 @@ static struct nd_error *load_records(struct nd_oci_store *store) {
         return nullptr;
 }
 
-/* What layer.json says of a layer that no record knows. */
+/* Reads layer.json of a layer without a record. */
 static struct nd_error *describe_layer(struct nd_oci_store *store, struct nd_layers_entry *entry) {
         struct nd_digest chain = nd_layers_entry_chain(entry);
         struct nd_layers_entry *parent = nullptr;
@@ -397,7 +405,8 @@ static struct nd_error *describe_layer(struct nd_oci_store *store, struct nd_lay
         if (nd_digest_is_set(&layer.parent)) {
                 parent = nd_layers_find(&store->layers, &layer.parent);
                 if (!parent)
-                        return nullptr; /* still an orphan: what is below is gone, so nobody can use it */
+                        /* Still an orphan: the layer below is missing, so it cannot be used. */
+                        return nullptr;
         }
         nd_layers_describe(&store->layers, entry, parent, layer.size, layer.inodes);
         return nullptr;
@@ -454,7 +463,7 @@ struct nd_error *nd_oci_store_open(const char *root, struct nd_oci_store **ret) 
         return nullptr;
 }
 
-/* Looking */
+/* Lookup */
 
 const struct nd_image *nd_oci_store_next(const struct nd_oci_store *store, size_t *position) {
         return *position < store->images.count ? store->images.items[(*position)++] : nullptr;
@@ -556,7 +565,7 @@ int nd_oci_store_partial_fd(const struct nd_oci_store *store) {
         return store->partial_fd;
 }
 
-/* Changing */
+/* Changes */
 
 static struct nd_error *not_found(const char *text) {
         nd_autofree char *quoted = nd_text_quote(text);
@@ -570,8 +579,8 @@ static struct nd_error *no_such_id(const struct nd_digest *id) {
         return not_found(nd_digest_text(id, text));
 }
 
-/* Writes a changed copy of an image and puts it in the image's place; with an error the image stays, and its file is settled
- * later, since nobody knows which of the two it has. */
+/* Writes a changed copy of an image and replaces the image; after an error the image stays, and its
+ * file is settled later, since it may have either contents. */
 static struct nd_error *replace(struct nd_oci_store *store, struct nd_image *image, struct nd_image *changed) {
         struct nd_error *error = nd_oci_store_write_record(store, changed);
 
@@ -623,7 +632,7 @@ struct nd_error *nd_oci_store_pin(struct nd_oci_store *store, const struct nd_di
         return replace(store, image, changed);
 }
 
-/* With an error the record may be gone all the same; then so is the image. */
+/* After an error the record may still have been removed; then the image is removed, too. */
 static struct nd_error *remove_image(struct nd_oci_store *store, struct nd_image *image) {
         char name[ND_STORE_RECORD_NAME];
         struct nd_error *error = nd_file_remove(store->images_fd, nd_oci_store_record_name(&image->id, name));
@@ -633,7 +642,7 @@ static struct nd_error *remove_image(struct nd_oci_store *store, struct nd_image
                 return nd_error_wrap(error, "image record");
         forget(store, image);
         store->blob_garbage = true;
-        nd_oci_store_settle(store); /* perhaps there is room now */
+        nd_oci_store_settle(store); /* there may be space now */
         return nd_error_wrap(error, "image record");
 }
 

@@ -18,7 +18,7 @@ static const struct offer_plan apple = {
         .number = 1, .shared = 2, .own = 2, .index = true, .names = {"apple:1", "docker.io/library/apple:latest"}};
 static const struct offer_plan pear = {.number = 2, .shared = 2, .own = 1, .names = {"pear:1"}};
 
-static void removed_images_leave_only_what_others_share([[maybe_unused]] void **state) {
+static void removed_images_leave_only_shared_layers([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         struct nd_oci_store_usage usage;
         {
@@ -54,7 +54,7 @@ static bool is_used(const struct nd_digest *digest, void *userdata) {
         return nd_digest_equal(digest, &user->chain);
 }
 
-static void what_a_container_uses_stays_with_all_that_lies_below([[maybe_unused]] void **state) {
+static void a_used_layer_stays_with_all_layers_below([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         struct nd_digest chains[4], id = offer_id(&apple);
         struct user user = {};
@@ -73,11 +73,11 @@ static void what_a_container_uses_stays_with_all_that_lies_below([[maybe_unused]
                 assert_true(user.asked > 0);
                 assert_int_equal(scratch_entries(root, "layers"), 3);
         }
-        assert_int_equal(offers_check(root), 0); /* nobody uses it any more */
+        assert_int_equal(offers_check(root), 0); /* no container uses it any more */
         assert_int_equal(scratch_entries(root, "layers"), 0);
 }
 
-static void nothing_is_collected_while_a_helper_may_count_on_it([[maybe_unused]] void **state) {
+static void nothing_is_collected_during_a_pull([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         struct nd_oci_store_collected collected;
@@ -110,7 +110,7 @@ static void garbage_younger_than_the_grace_stays([[maybe_unused]] void **state) 
         assert_int_equal(offers_collect(store, nullptr, nullptr), 4);
 }
 
-static void trash_is_counted_until_it_is_gone_and_given_to_one_at_a_time([[maybe_unused]] void **state) {
+static void trash_is_counted_until_it_is_removed_and_handed_out_once([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         nd_autofree char *path = nullptr, *none = nullptr, *again = nullptr;
@@ -135,8 +135,8 @@ static void trash_is_counted_until_it_is_gone_and_given_to_one_at_a_time([[maybe
         assert_int_equal(nd_oci_store_usage(store).bytes, 0);
 }
 
-/* As a fetcher that was taken over may leave it. */
-static void partial_downloads_that_no_pull_leaves_are_collected([[maybe_unused]] void **state) {
+/* As a compromised fetcher may leave it. */
+static void unexpected_partial_downloads_are_collected([[maybe_unused]] void **state) {
         struct timespec later[2] = {{.tv_sec = INT_MAX}, {.tv_sec = INT_MAX}};
 
         for (int trick = 0; trick < 3; trick++) {
@@ -166,7 +166,7 @@ static void partial_downloads_that_no_pull_leaves_are_collected([[maybe_unused]]
         }
 }
 
-static void what_a_dead_process_staged_is_trash_but_partial_downloads_stay([[maybe_unused]] void **state) {
+static void staging_directories_of_a_dead_process_are_trash_except_partial_downloads([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
@@ -188,13 +188,13 @@ static void what_a_dead_process_staged_is_trash_but_partial_downloads_stay([[may
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(removed_images_leave_only_what_others_share),
-                cmocka_unit_test(what_a_container_uses_stays_with_all_that_lies_below),
-                cmocka_unit_test(nothing_is_collected_while_a_helper_may_count_on_it),
+                cmocka_unit_test(removed_images_leave_only_shared_layers),
+                cmocka_unit_test(a_used_layer_stays_with_all_layers_below),
+                cmocka_unit_test(nothing_is_collected_during_a_pull),
                 cmocka_unit_test(garbage_younger_than_the_grace_stays),
-                cmocka_unit_test(trash_is_counted_until_it_is_gone_and_given_to_one_at_a_time),
-                cmocka_unit_test(partial_downloads_that_no_pull_leaves_are_collected),
-                cmocka_unit_test(what_a_dead_process_staged_is_trash_but_partial_downloads_stay),
+                cmocka_unit_test(trash_is_counted_until_it_is_removed_and_handed_out_once),
+                cmocka_unit_test(unexpected_partial_downloads_are_collected),
+                cmocka_unit_test(staging_directories_of_a_dead_process_are_trash_except_partial_downloads),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -15,7 +15,7 @@
 static const struct offer_plan apple = {
         .number = 1, .shared = 2, .own = 2, .index = true, .names = {"apple:1", "docker.io/library/apple:latest"}};
 
-/* A commit of an offer that somebody has tampered with. */
+/* Commits an offer that was tampered with. */
 static struct nd_error *commit_tampered(const char *root, struct nd_oci_store *store,
                                         void (*tamper)(const char *stage, struct offer *offer)) {
         nd_cleanup(offer_done) struct offer offer = {};
@@ -118,7 +118,7 @@ static void link_a_tree(const char *stage, struct offer *offer) {
         assert_int_equal(symlink("/", link), 0);
 }
 
-/* The directory itself as a link to one that is as it should be: a writer of that place would change the layer later. */
+/* The directory itself is a link to a valid one: a writer there could change the layer later. */
 static void link_a_layer(const char *stage, struct offer *offer) {
         nd_autofree char *path = first_layer(offer), *link = nd_format("%s/%s", stage, path),
                          *elsewhere = nd_format("%s/elsewhere", stage);
@@ -133,11 +133,11 @@ static void link_the_layers(const char *stage, [[maybe_unused]] struct offer *of
         assert_int_equal(rename(link, elsewhere), 0);
         assert_int_equal(symlink(elsewhere, link), 0);
 }
-/* A tree that is as it should be, of which the unpacker said nothing. */
+/* A valid tree that the unpacker did not report. */
 static void plant_a_layer([[maybe_unused]] const char *stage, struct offer *offer) {
         offer->unpacked.count = 0;
 }
-/* The unpacker hashed another stream than the one that the config names. */
+/* The unpacker hashed another stream than the one in the config. */
 static void unpack_something_else([[maybe_unused]] const char *stage, struct offer *offer) {
         offer->unpacked.items[0].layer.diff_id = nd_digest_of(ND_HASH_SHA256, "x", 1);
 }
@@ -148,14 +148,14 @@ static void link_the_blobs(const char *stage, [[maybe_unused]] struct offer *off
         assert_int_equal(symlink(elsewhere, link), 0);
 }
 
-static void an_offer_that_lies_is_refused_and_changes_nothing([[maybe_unused]] void **state) {
+static void a_false_offer_is_refused_and_changes_nothing([[maybe_unused]] void **state) {
         static const struct {
                 void (*tamper)(const char *stage, struct offer *offer);
                 enum nd_error_code code;
                 const char *words;
         } cases[] = {
-                {change_config, ND_DATA_LOSS, "config: contents with digest"},
-                {change_manifest, ND_DATA_LOSS, "manifest: contents with digest"},
+                {change_config, ND_DATA_LOSS, "config: content has digest"},
+                {change_manifest, ND_DATA_LOSS, "manifest: content has digest"},
                 {link_config, ND_INTERNAL, "config"},
                 {lose_config, ND_NOT_FOUND, "config"},
                 {claim_another_config, ND_INVALID, "another config"},
@@ -163,7 +163,7 @@ static void an_offer_that_lies_is_refused_and_changes_nothing([[maybe_unused]] v
                 {index_as_manifest, ND_INVALID, "index was offered as manifest"},
                 {manifest_as_index, ND_INVALID, "manifest was offered as index"},
                 {claim_a_bad_name, ND_INVALID, "invalid image reference"},
-                {claim_a_foreign_digest, ND_INVALID, "is not what"},
+                {claim_a_foreign_digest, ND_INVALID, "does not match the digest"},
                 {lie_about_a_layer, ND_INVALID, "describes another layer"},
                 {lose_a_layer, ND_NOT_FOUND, "layer 0"},
                 {link_a_tree, ND_INVALID, "fs"},
@@ -182,7 +182,8 @@ static void an_offer_that_lies_is_refused_and_changes_nothing([[maybe_unused]] v
 
                         expect_ok(nd_oci_store_open(root, &store));
                         error = commit_tampered(root, store, cases[i].tamper);
-                        if (cases[i].code == ND_INTERNAL && error) /* whatever O_NOFOLLOW's errno is taken for */
+                        /* Depends on O_NOFOLLOW's errno. */
+                        if (cases[i].code == ND_INTERNAL && error)
                                 error = nd_error_recode(error, ND_INTERNAL);
                         expect_error(error, cases[i].code, cases[i].words);
                         assert_int_equal(scratch_entries(root, "images"), 0);
@@ -223,7 +224,7 @@ static void a_repository_digest_is_a_name_too([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_offer_that_lies_is_refused_and_changes_nothing),
+                cmocka_unit_test(a_false_offer_is_refused_and_changes_nothing),
                 cmocka_unit_test(a_repository_digest_is_a_name_too),
         };
 

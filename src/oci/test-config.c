@@ -19,7 +19,7 @@ static void refused(const char *text, const char *words) {
         expect_error(parse(text, &config), ND_INVALID, words);
 }
 
-static void a_config_gives_what_there_is_to_run([[maybe_unused]] void **state) {
+static void a_config_gives_the_command_and_its_settings([[maybe_unused]] void **state) {
         nd_cleanup(nd_oci_config_done) struct nd_oci_config config = {};
 
         expect_ok(parse(CONFIG("\"User\":\"1000:app\",\"Env\":[\"PATH=/bin\",\"odd\",\"=x\",\"EMPTY=\"],"
@@ -53,7 +53,7 @@ static void a_config_may_be_nearly_empty([[maybe_unused]] void **state) {
         assert_int_equal(nulls.command.count, 0);
 }
 
-static void a_config_must_say_its_layers([[maybe_unused]] void **state) {
+static void a_config_must_list_its_layers([[maybe_unused]] void **state) {
         refused("{}", "no 'rootfs'");
         refused("[]", "not a JSON object");
         refused("", "image config");
@@ -86,7 +86,7 @@ static void hostile_members_are_refused([[maybe_unused]] void **state) {
         refused(nd_text_get(&huge), "longer than 131072");
 }
 
-static void a_layer_known_by_another_hash_is_not_ours([[maybe_unused]] void **state) {
+static void a_layer_identified_by_another_hash_is_refused([[maybe_unused]] void **state) {
         struct nd_oci_config config = {};
         nd_autofree char *text = nd_format("{\"rootfs\":{\"diff_ids\":[\"sha512:%0128d\"]}}", 0);
 
@@ -130,11 +130,11 @@ static void users_that_would_wrap_or_forge_are_refused([[maybe_unused]] void **s
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(a_config_gives_what_there_is_to_run),
+                cmocka_unit_test(a_config_gives_the_command_and_its_settings),
                 cmocka_unit_test(a_config_may_be_nearly_empty),
-                cmocka_unit_test(a_config_must_say_its_layers),
+                cmocka_unit_test(a_config_must_list_its_layers),
                 cmocka_unit_test(hostile_members_are_refused),
-                cmocka_unit_test(a_layer_known_by_another_hash_is_not_ours),
+                cmocka_unit_test(a_layer_identified_by_another_hash_is_refused),
                 cmocka_unit_test(users_are_numbers_below_2_31_or_names),
                 cmocka_unit_test(users_that_would_wrap_or_forge_are_refused),
         };

@@ -37,7 +37,7 @@ static void a_layer_file_survives_writing_and_reading([[maybe_unused]] void **st
         assert_false(nd_digest_is_set(&again.parent));
 }
 
-static void a_damaged_layer_file_is_told([[maybe_unused]] void **state) {
+static void a_damaged_layer_file_is_an_error([[maybe_unused]] void **state) {
         static const char *const bad[] = {
                 "",
                 "[]",
@@ -58,7 +58,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_chain_is_the_hash_of_what_lies_below_and_the_layer),
                 cmocka_unit_test(a_layer_file_survives_writing_and_reading),
-                cmocka_unit_test(a_damaged_layer_file_is_told),
+                cmocka_unit_test(a_damaged_layer_file_is_an_error),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -40,7 +40,7 @@ static void layers_are_found_while_others_come_and_go([[maybe_unused]] void **st
         assert_int_equal(layers.inodes, layers.count);
 }
 
-static void a_chain_of_another_hash_is_no_layer([[maybe_unused]] void **state) {
+static void a_chain_of_another_hash_is_not_a_layer([[maybe_unused]] void **state) {
         nd_cleanup(nd_layers_done) struct nd_layers layers = {};
         struct nd_digest key = chain(1), other = nd_digest_of(ND_HASH_SHA512, "", 0);
 
@@ -49,7 +49,7 @@ static void a_chain_of_another_hash_is_no_layer([[maybe_unused]] void **state) {
         assert_null(nd_layers_find(&layers, &other));
 }
 
-static void what_lies_below_is_held_until_what_lies_above_goes([[maybe_unused]] void **state) {
+static void a_layer_is_held_until_the_layer_above_is_removed([[maybe_unused]] void **state) {
         nd_cleanup(nd_layers_done) struct nd_layers layers = {};
         struct nd_digest low = chain(1), high = chain(2);
         struct nd_layers_entry *below = nd_layers_add(&layers, &low), *above = nd_layers_add(&layers, &high);
@@ -78,8 +78,8 @@ static void what_lies_below_is_held_until_what_lies_above_goes([[maybe_unused]] 
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(layers_are_found_while_others_come_and_go),
-                cmocka_unit_test(a_chain_of_another_hash_is_no_layer),
-                cmocka_unit_test(what_lies_below_is_held_until_what_lies_above_goes),
+                cmocka_unit_test(a_chain_of_another_hash_is_not_a_layer),
+                cmocka_unit_test(a_layer_is_held_until_the_layer_above_is_removed),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -74,9 +74,9 @@ static void a_document_may_leave_its_type_to_others_but_not_contradict_them([[ma
                 expect_ok(parse(MANIFEST(""), ok[i], &manifest));
                 assert_int_equal(manifest.media, ND_MEDIA_MANIFEST);
         }
-        refused(MANIFEST(""), OCI "index.v1+json", "called something else");
-        refused(INDEX(""), OCI "manifest.v1+json", "called something else");
-        refused("{\"mediaType\":\"" OCI "index.v1+json\",\"config\":" CONFIG ",\"layers\":[]}", nullptr, "called something");
+        refused(MANIFEST(""), OCI "index.v1+json", "another media type");
+        refused(INDEX(""), OCI "manifest.v1+json", "another media type");
+        refused("{\"mediaType\":\"" OCI "index.v1+json\",\"config\":" CONFIG ",\"layers\":[]}", nullptr, "another media type");
         refused("{\"config\":" CONFIG ",\"layers\":[],\"manifests\":[]}", nullptr, "at once");
         refused("{}", nullptr, "neither");
         refused("[]", nullptr, "not a JSON object");
@@ -89,7 +89,7 @@ static void schema_1_is_refused_with_advice([[maybe_unused]] void **state) {
         refused(MANIFEST(""), "application/vnd.docker.distribution.manifest.v1+json", "schema 1");
 }
 
-static void lies_in_descriptors_are_refused([[maybe_unused]] void **state) {
+static void invalid_descriptors_are_refused([[maybe_unused]] void **state) {
         refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX "\",\"size\":-1}"), nullptr,
                 "'layers': entry 0: 'size' is negative");
         refused(MANIFEST("{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX "\",\"size\":1.5}"), nullptr,
@@ -112,10 +112,10 @@ static void lies_in_descriptors_are_refused([[maybe_unused]] void **state) {
         refused("{\"layers\":[]}", nullptr, "no config");
 }
 
-static void what_is_no_container_image_is_named([[maybe_unused]] void **state) {
+static void the_media_type_of_other_artifacts_is_in_the_error([[maybe_unused]] void **state) {
         refused(MANIFEST(LAYER("application/vnd.cncf.helm.chart.content.v1.tar+gzip")), nullptr,
                 "\"application/vnd.cncf.helm.chart.content.v1.tar+gzip\"");
-        refused(MANIFEST(LAYER(OCI "layer.v1.tar+gzip+encrypted")), nullptr, "no container image that can be run");
+        refused(MANIFEST(LAYER(OCI "layer.v1.tar+gzip+encrypted")), nullptr, "not a container image that can be run");
         refused("{\"config\":{\"mediaType\":\"application/vnd.oci.empty.v1+json\",\"digest\":\"sha256:" HEX
                 "\",\"size\":2},\"layers\":[]}",
                 nullptr, "its config");
@@ -157,7 +157,7 @@ static void the_best_entry_of_an_index_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(selected(INDEX(ENTRY(PLATFORM("windows", "amd64")) "," ENTRY("")), "amd64"), "none");
 }
 
-static void an_index_without_a_match_says_what_it_has([[maybe_unused]] void **state) {
+static void an_index_without_a_match_lists_its_platforms([[maybe_unused]] void **state) {
         nd_cleanup(nd_manifest_done) struct nd_manifest index = {};
         const struct nd_oci_descriptor *entry;
         struct nd_platform wanted;
@@ -167,7 +167,7 @@ static void an_index_without_a_match_says_what_it_has([[maybe_unused]] void **st
                                 PLATFORM("unknown", "unknown")) "," LAYER(OCI "layer.v1.tar")),
                         nullptr, &index));
         expect_error(nd_manifest_select(&index, &wanted, &entry), ND_NOT_FOUND,
-                     "not made for linux/s390x, only for: linux/amd64, windows/arm64");
+                     "no image for platform linux/s390x, only for: linux/amd64, windows/arm64");
 }
 
 static void an_archive_may_name_its_images([[maybe_unused]] void **state) {
@@ -185,11 +185,11 @@ int main(void) {
                 cmocka_unit_test(a_manifest_gives_its_config_and_layers_in_order),
                 cmocka_unit_test(a_document_may_leave_its_type_to_others_but_not_contradict_them),
                 cmocka_unit_test(schema_1_is_refused_with_advice),
-                cmocka_unit_test(lies_in_descriptors_are_refused),
-                cmocka_unit_test(what_is_no_container_image_is_named),
+                cmocka_unit_test(invalid_descriptors_are_refused),
+                cmocka_unit_test(the_media_type_of_other_artifacts_is_in_the_error),
                 cmocka_unit_test(counts_and_sizes_are_bounded),
                 cmocka_unit_test(the_best_entry_of_an_index_is_taken),
-                cmocka_unit_test(an_index_without_a_match_says_what_it_has),
+                cmocka_unit_test(an_index_without_a_match_lists_its_platforms),
                 cmocka_unit_test(an_archive_may_name_its_images),
         };
 

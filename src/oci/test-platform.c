@@ -72,7 +72,7 @@ static void an_arm_machine_takes_older_variants([[maybe_unused]] void **state) {
         assert_int_equal(rank("arm", "v6", "arm", "v7"), -1);
 }
 
-static void nothing_suits_that_is_of_another_system_or_wants_features([[maybe_unused]] void **state) {
+static void other_systems_and_required_features_never_match([[maybe_unused]] void **state) {
         struct nd_platform wanted = platform("amd64", ""), other;
 
         assert_true(nd_platform_make("windows", "amd64", "", &other));
@@ -86,7 +86,7 @@ static void nothing_suits_that_is_of_another_system_or_wants_features([[maybe_un
         assert_int_equal(rank("riscv64", "", "amd64", ""), -1);
 }
 
-static void fields_that_are_no_plain_text_suit_nobody([[maybe_unused]] void **state) {
+static void fields_that_are_not_plain_text_never_match([[maybe_unused]] void **state) {
         struct nd_platform wanted = platform("amd64", ""), other;
 
         assert_false(nd_platform_make("linux\n", "amd64", "", &other));
@@ -97,7 +97,7 @@ static void fields_that_are_no_plain_text_suit_nobody([[maybe_unused]] void **st
         assert_int_equal(nd_platform_rank(&wanted, &other), 0);
 }
 
-static void the_host_suits_itself([[maybe_unused]] void **state) {
+static void the_host_matches_itself([[maybe_unused]] void **state) {
         struct nd_platform host = nd_platform_host();
 
         assert_int_equal(nd_platform_rank(&host, &host), 0);
@@ -110,9 +110,9 @@ int main(void) {
                 cmocka_unit_test(an_amd64_machine_takes_older_variants_and_386_last),
                 cmocka_unit_test(an_arm64_machine_takes_older_variants_and_32_bits_last),
                 cmocka_unit_test(an_arm_machine_takes_older_variants),
-                cmocka_unit_test(nothing_suits_that_is_of_another_system_or_wants_features),
-                cmocka_unit_test(fields_that_are_no_plain_text_suit_nobody),
-                cmocka_unit_test(the_host_suits_itself),
+                cmocka_unit_test(other_systems_and_required_features_never_match),
+                cmocka_unit_test(fields_that_are_not_plain_text_never_match),
+                cmocka_unit_test(the_host_matches_itself),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -7,7 +7,7 @@
 #define TEN "0123456789"
 #define FIFTY TEN TEN TEN TEN TEN
 
-static void names_become_canonical_as_containerd_has_them([[maybe_unused]] void **state) {
+static void names_become_canonical_as_in_containerd([[maybe_unused]] void **state) {
         static const struct {
                 const char *text, *canonical;
         } cases[] = {
@@ -45,7 +45,7 @@ static void names_become_canonical_as_containerd_has_them([[maybe_unused]] void 
         }
 }
 
-static void what_is_no_reference_is_refused([[maybe_unused]] void **state) {
+static void invalid_references_are_refused([[maybe_unused]] void **state) {
         static const char *const bad[] = {
                 "",
                 ":",
@@ -141,7 +141,7 @@ static void the_name_and_the_repository_digest_leave_the_tag_out([[maybe_unused]
         expect_text(nd_reference_with_digest(&reference, &digest), "docker.io/library/busybox@sha256:" HEX);
 }
 
-static void an_id_may_be_cut_short_but_not_to_nothing([[maybe_unused]] void **state) {
+static void an_id_may_be_abbreviated_to_a_minimum([[maybe_unused]] void **state) {
         const char *hex;
 
         assert_true(nd_reference_is_id(HEX, &hex));
@@ -160,11 +160,11 @@ static void an_id_may_be_cut_short_but_not_to_nothing([[maybe_unused]] void **st
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(names_become_canonical_as_containerd_has_them),
-                cmocka_unit_test(what_is_no_reference_is_refused),
+                cmocka_unit_test(names_become_canonical_as_in_containerd),
+                cmocka_unit_test(invalid_references_are_refused),
                 cmocka_unit_test(lengths_are_bounded),
                 cmocka_unit_test(the_name_and_the_repository_digest_leave_the_tag_out),
-                cmocka_unit_test(an_id_may_be_cut_short_but_not_to_nothing),
+                cmocka_unit_test(an_id_may_be_abbreviated_to_a_minimum),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

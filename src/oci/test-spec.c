@@ -69,7 +69,7 @@ static void a_spec_reads_back_as_it_was_filled([[maybe_unused]] void **state) {
         assert_string_equal(text_at(root, "/linux/rootfsPropagation"), "rslave");
 }
 
-static void nothing_is_said_of_resources_that_are_not_set([[maybe_unused]] void **state) {
+static void resources_that_are_not_set_are_left_out([[maybe_unused]] void **state) {
         nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
         struct nd_spec_resources none = {};
 
@@ -77,7 +77,7 @@ static void nothing_is_said_of_resources_that_are_not_set([[maybe_unused]] void 
         assert_string_equal(nd_text_get(&text), "{}");
 }
 
-static void resources_are_written_in_ocis_words([[maybe_unused]] void **state) {
+static void resources_have_the_names_of_oci([[maybe_unused]] void **state) {
         nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {
                 .cpu_shares = 102, .cpu_quota = -1, .cpus = nd_strdup("0-1"), .memory_limit = 1 << 20, .memory_swap = -1};
         nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
@@ -114,7 +114,7 @@ static void a_spec_that_is_too_long_is_an_error([[maybe_unused]] void **state) {
         expect_error(nd_spec_process_format(&process, &text), ND_EXHAUSTED, "more than 1000 bytes");
 }
 
-static void capabilities_are_known_by_any_of_their_names([[maybe_unused]] void **state) {
+static void capabilities_are_found_by_any_of_their_names([[maybe_unused]] void **state) {
         assert_int_equal(nd_spec_capability_parse("CAP_CHOWN"), 0);
         assert_int_equal(nd_spec_capability_parse("net_admin"), 12);
         assert_int_equal(nd_spec_capability_parse("cap_checkpoint_restore"), 40);
@@ -129,10 +129,10 @@ static void capabilities_are_known_by_any_of_their_names([[maybe_unused]] void *
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_spec_reads_back_as_it_was_filled),
-                cmocka_unit_test(nothing_is_said_of_resources_that_are_not_set),
-                cmocka_unit_test(resources_are_written_in_ocis_words),
+                cmocka_unit_test(resources_that_are_not_set_are_left_out),
+                cmocka_unit_test(resources_have_the_names_of_oci),
                 cmocka_unit_test(a_spec_that_is_too_long_is_an_error),
-                cmocka_unit_test(capabilities_are_known_by_any_of_their_names),
+                cmocka_unit_test(capabilities_are_found_by_any_of_their_names),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

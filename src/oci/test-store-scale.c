@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* 500 images of 100 layers each, none of them shared: how long the store takes to open, and what it keeps in memory. */
+/* 500 images of 100 layers each, none of them shared: time to open the store, and its memory. */
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
@@ -27,7 +27,8 @@ static struct nd_digest numbered(const char *what, int image, int layer) {
         return nd_digest_of(ND_HASH_SHA256, text, strlen(text));
 }
 
-/* A record as the store writes it; the layers are directories without contents, since nothing in them is looked at. */
+/* A record as the store writes it; the layers are empty directories, since their contents are not
+ * read. */
 static void put_image(const char *root, int number) {
         struct nd_digest id = numbered("config", number, 0), manifest = numbered("manifest", number, 0);
         char hex[ND_DIGEST_HEX], id_text[ND_DIGEST_TEXT], manifest_text[ND_DIGEST_TEXT];
@@ -56,7 +57,7 @@ static void put_image(const char *root, int number) {
         scratch_text(root, blob, "{}");
 }
 
-/* The processor's time that this process had, in the kernel too. */
+/* CPU time of this process, including the kernel's. */
 static uint64_t busy_us(void) {
         struct timespec now;
 
@@ -64,15 +65,15 @@ static uint64_t busy_us(void) {
         return (uint64_t) now.tv_sec * 1000000 + (uint64_t) now.tv_nsec / 1000;
 }
 
-/* The opening syncs a directory; it shall not wait for what this test has just made. Only where that is measured: syncfs() waits for
- * everything that the machine has to write. */
+/* Opening syncs a directory and should not wait for the files that this test has just made. Only if
+ * that is measured: syncfs() waits for all dirty data of the filesystem. */
 static void settle(const char *root) {
         nd_autoclose int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
         assert_int_equal(syncfs(fd), 0);
 }
 
-/* In steps that are short enough for a daemon's loop. */
+/* In steps short enough for a daemon's loop. */
 static void collect_all(struct nd_oci_store *store, size_t expected) {
         struct nd_oci_store_collected collected = {.more = true};
         uint64_t longest = 0;
@@ -117,8 +118,8 @@ static void five_hundred_images_of_a_hundred_layers_open_at_once_and_stay_small(
                       (unsigned long long) busy / 1000, kept >> 10);
         assert_int_equal(nd_oci_store_problems(store)->count, 0);
         assert_int_equal(nd_oci_store_usage(store).bytes, IMAGES * LAYERS * 1000 + 2 * 2 * IMAGES);
-        /* What others do on the machine is not the store's fault. A sanitizer's allocator tells nothing of what is kept, and
-         * takes its time. */
+        /* Other load on the host does not count. A sanitizer's allocator is slow, and does not show
+         * how much memory is kept. */
         expect_figure(busy < (kept > 0 ? most_us : 10 * most_us));
         assert_true(kept < MOST_BYTES);
 

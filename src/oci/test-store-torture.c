@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store under fire: every changing system call fails once, or is the last one of a killed process; and 200 kills at random
- * moments, in the nightly run. After each the store is opened again and looked over with offers_check(). What it must show besides:
- * an operation that said it was done is done, and one that failed was done or not, as a whole. */
+/* Fault injection into the store: every changing system call fails once, or is the last one of a
+ * killed process; and 200 kills at random moments, in the nightly run. After each the store is
+ * opened again and checked with offers_check(). Besides: an operation that succeeded has taken
+ * effect, and one that failed has taken effect completely or not at all. */
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,7 +19,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-/* Two images that share layers; what comes takes a tag from the first. */
+/* Two images that share layers; the committed one takes a tag from the first. */
 static const struct offer_plan first = {.number = 1, .shared = 1, .own = 1, .index = true, .names = {"app:1", "app:latest"}};
 static const struct offer_plan second = {.number = 2, .shared = 1, .own = 1, .names = {"tool:1"}};
 static const struct offer_plan coming = {.number = 3, .shared = 1, .own = 2, .index = true, .names = {"app:latest", "app:2"}};
@@ -28,7 +29,7 @@ struct world {
         struct nd_oci_store *store; /* open during run(), unless the operation is the opening */
         char *stage;
         struct offer offer;
-        bool removed; /* the second image was removed before, hence there is garbage */
+        bool removed; /* the second image was removed before, so there is garbage */
 };
 
 static void world_done(struct world *w) {
@@ -113,7 +114,8 @@ static struct nd_error *run_collect(void *world) {
         return nd_oci_store_trash_take(w->store, &path);
 }
 
-/* What the opening swallows is a problem, and then nothing is collected; the files must not suffer. */
+/* An error that opening ignores is a problem in the list, and then nothing is collected; the files
+ * must stay intact. */
 static struct nd_error *run_open(void *world) {
         nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
@@ -130,7 +132,7 @@ static struct nd_error *run_stage(void *world) {
         return nullptr;
 }
 
-/* Whose image has a name after a restart; 0 = nobody's. */
+/* Which image has a name after a restart; 0 = none. */
 static unsigned owner(const char *root, const char *name) {
         nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         const struct offer_plan *const plans[] = {&first, &second, &coming};
@@ -148,7 +150,7 @@ static unsigned owner(const char *root, const char *name) {
         return 0;
 }
 
-/* What memory says must be what a restart finds, unless the operation failed. */
+/* Memory must agree with the state after a restart, unless the operation failed. */
 static unsigned owner_in_memory(const struct world *w, const char *name) {
         const struct nd_image *image;
         unsigned uid = 1000;
@@ -168,7 +170,7 @@ static void check_commit(void *world, bool failed) {
         unsigned in_memory = owner_in_memory(w, "app:latest"), on_disk;
 
         assert_int_equal(in_memory, failed ? 1 : 3);
-        if (failed) { /* what nobody has is collected; no record may be left that counts on it */
+        if (failed) { /* unreferenced layers are collected; no record may depend on them */
                 struct nd_oci_store_collected collected;
 
                 nd_oci_store_unstage(w->store, w->stage);
@@ -297,8 +299,8 @@ static void every_call_that_fails_leaves_the_store_whole([[maybe_unused]] void *
                 torture(&operations[i], &world);
 }
 
-/* One operation in a child that dies before its n-th changing call; false when it got through. The child is a copy: what it does to
- * its memory is forgotten, and the parent closes the store without a word to it. */
+/* Runs one operation in a child that dies before its n-th changing call; false if it completed. The
+ * child is a copy: its memory is lost, and the parent closes the store without using it. */
 static bool killed_at(const struct torture *operation, struct world *w, unsigned nth) {
         pid_t child;
         int status;
@@ -339,7 +341,8 @@ static void a_kill_before_any_call_leaves_the_store_whole([[maybe_unused]] void 
         assert_true(kills > 50);
 }
 
-/* What two lists of calls in a row do when the disk is full from some call on, as a real full disk is. */
+/* Runs two operations in a row with a disk that is full from some call on, as a real full disk
+ * is. */
 static void a_disk_that_stays_full_loses_nothing_and_images_can_be_removed([[maybe_unused]] void **state) {
         nd_cleanup(world_done) struct world world = {};
 
@@ -360,7 +363,7 @@ static void a_disk_that_stays_full_loses_nothing_and_images_can_be_removed([[may
         }
 }
 
-/* A small filesystem of our own, seen by nobody else. */
+/* A small private filesystem. */
 static void mount_small(const char *path) {
         if (unshare(CLONE_NEWNS) < 0)
                 skip_because("this user may not make a mount namespace: %s", strerror(errno));
@@ -369,7 +372,7 @@ static void mount_small(const char *path) {
                 skip_because("no tmpfs can be mounted: %s", strerror(errno));
 }
 
-/* Fills the disk but for some pages. */
+/* Fills the disk except for some pages. */
 static void fill(const char *path, unsigned pages_left) {
         enum { PAGE = 4096 };
         nd_autoclose int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
@@ -409,7 +412,7 @@ static void a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing([[ma
                 offer.offer.unpacked = &offer.unpacked;
                 fill(base, pages);
                 error = nd_oci_store_commit(store, stage, &offer.offer, &image);
-                removed = nd_oci_store_remove(store, &id); /* makes room, and needs none */
+                removed = nd_oci_store_remove(store, &id); /* frees space, and needs none */
                 if (error)
                         assert_int_equal(nd_error_errno(error), ENOSPC);
                 assert_null(removed);
@@ -425,7 +428,7 @@ static void a_real_disk_that_is_full_at_any_point_of_a_commit_loses_nothing([[ma
         assert_int_equal(umount(mountpoint), 0);
 }
 
-/* A process that does this and that, without end. */
+/* A process that runs random operations until it is killed. */
 [[noreturn]] static void live(const char *root, unsigned seed) {
         static const char *const names[] = {"app:1", "app:2", "app:latest", "tool:1", "other.example/x:1"};
         struct nd_oci_store *store;

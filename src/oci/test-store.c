@@ -200,8 +200,8 @@ static void on_lived([[maybe_unused]] struct nd_error *error, [[maybe_unused]] i
         *(bool *) userdata = true;
 }
 
-/* A copy of the process that has the store does not have it. */
-static void a_child_keeps_nobody_out([[maybe_unused]] void **state) {
+/* A copy of the process does not have the lock. */
+static void a_child_does_not_hold_the_lock([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         struct nd_oci_store *store = nullptr;
         struct nd_worker *worker;
@@ -310,7 +310,8 @@ static void a_name_in_two_records_belongs_to_the_younger([[maybe_unused]] void *
                 before = scratch_read(root, file);
                 expect_ok(offer_commit(store, &other_apple));
         }
-        scratch_text(root, file, before); /* as if the process had been killed between the two writes */
+        /* As if the process had been killed between the two writes. */
+        scratch_text(root, file, before);
         {
                 nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
 
@@ -322,7 +323,7 @@ static void a_name_in_two_records_belongs_to_the_younger([[maybe_unused]] void *
 }
 
 static void a_short_id_of_several_images_is_ambiguous([[maybe_unused]] void **state) {
-        enum { IMAGES = 700 }; /* of 65,536 beginnings: two agree, as birthdays do */
+        enum { IMAGES = 700 }; /* among 65,536 prefixes: two are equal, by the birthday paradox */
         scratch_directory root = scratch_make();
         nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         struct offer_plan plan = {}, pair[2] = {};
@@ -353,8 +354,8 @@ static void a_short_id_of_several_images_is_ambiguous([[maybe_unused]] void **st
         expect_error(nd_oci_store_find(store, part, &image), ND_INVALID, "several images");
 }
 
-/* What a power cut may undo is only what was not synced: so the order of syncs and renames is looked at. An event is a letter for
- * what was done and the directory's last two components. */
+/* A power cut can undo only what was not synced: so this checks the order of syncs and renames. An
+ * event is a letter for the call and the last two components of the directory. */
 static struct nd_text events;
 
 static void note(char what, int fd) {
@@ -381,7 +382,7 @@ static int noting_renameat(int old_fd, const char *old_path, int new_fd, const c
         return nd_calls_real.renameat(old_fd, old_path, new_fd, new_path);
 }
 
-/* The last time that something happened; it must have. */
+/* The last position of an event; it must have happened. */
 static const char *last(const char *event) {
         const char *found = nullptr;
 
@@ -392,7 +393,7 @@ static const char *last(const char *event) {
         return found;
 }
 
-static void what_a_record_names_is_on_disk_before_it_and_trash_before_it_is_emptied([[maybe_unused]] void **state) {
+static void layers_are_synced_before_their_record_and_trash_before_it_is_emptied([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
         struct nd_calls table = nd_calls_real;
@@ -434,12 +435,12 @@ int main(void) {
                 cmocka_unit_test(the_same_image_under_another_name_is_one_image),
                 cmocka_unit_test(the_last_name_takes_the_image_with_it),
                 cmocka_unit_test(only_one_process_has_a_store),
-                cmocka_unit_test(a_child_keeps_nobody_out),
+                cmocka_unit_test(a_child_does_not_hold_the_lock),
                 cmocka_unit_test(a_damaged_record_costs_one_image),
                 cmocka_unit_test(a_record_without_its_layer_is_removed),
                 cmocka_unit_test(a_newer_versions_record_is_left_alone_and_stops_collection),
                 cmocka_unit_test(a_name_in_two_records_belongs_to_the_younger),
-                cmocka_unit_test(what_a_record_names_is_on_disk_before_it_and_trash_before_it_is_emptied),
+                cmocka_unit_test(layers_are_synced_before_their_record_and_trash_before_it_is_emptied),
                 cmocka_unit_test(a_short_id_of_several_images_is_ambiguous),
         };
 

@@ -268,7 +268,7 @@ static void a_child_that_dies_with_its_parent_does_not_outlive_a_kill([[maybe_un
         scratch_directory directory = scratch_make();
         nd_autofree char *pid = nullptr, *path = nullptr;
 
-        expect_error(nd_worker_run("start", starts_and_dies, directory, limit_us, nullptr), ND_INTERNAL, "ended without");
+        expect_error(nd_worker_run("start", starts_and_dies, directory, limit_us, nullptr), ND_INTERNAL, "exited without");
         pid = scratch_read(directory, "pid");
         path = nd_format("/proc/%.*s/exe", (int) strcspn(pid, "\n"),
                          pid); /* none for a dead process that its parent has not reaped */

@@ -233,7 +233,7 @@ document("a digest of another algorithm", "", layers=[Blob(b"x", make.LAYER).des
 document("a thousand layers", "", layers=[Blob(GOOD, make.LAYER).describe()] * 1001)
 document("more layers than the config lists", "lists", layers=[Blob(GOOD, make.LAYER).describe()] * 3)
 document("no layers where the config lists one", "lists", layers=[])
-document("a config of another type", "not a container image", config={"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": make.digest(b"{}"), "size": 2})
+document("a config of another type", "container image", config={"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": make.digest(b"{}"), "size": 2})
 document("a config of 100 MiB", "", config={"mediaType": make.CONFIG, "digest": make.digest(b"x"), "size": 100 << 20})
 document("a layer larger than all limits", "limit", layers=[Blob(b"x", make.LAYER).describe(size=1 << 49)])
 
