@@ -34,7 +34,7 @@ void nd_arena_reset(struct nd_arena *arena) {
 
         if (!kept)
                 return;
-        if (kept->size > LARGEST_STEP) { /* one huge request must not be remembered for ever */
+        if (kept->size > LARGEST_STEP) { /* one huge request must not be kept forever */
                 nd_arena_done(arena);
                 return;
         }
@@ -84,7 +84,8 @@ void *nd_arena_alloc(struct nd_arena *arena, size_t count, size_t size) {
 
         if (__builtin_mul_overflow(count, size, &needed) || __builtin_add_overflow(needed, step, &needed))
                 abort();
-        needed = (needed - 1) / step * step; /* rounded up; the step was added above. A size of 0 takes nothing. */
+        /* Rounded up; the step was added above. A size of 0 takes nothing. */
+        needed = (needed - 1) / step * step;
         if (!chunk || chunk->size - chunk->used < needed)
                 chunk = add_chunk(arena, needed);
         memory = chunk->bytes + chunk->used;

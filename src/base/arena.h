@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* arena.h - memory that is freed at once
  *
- * What a request is decoded into lives and dies with the request: an object of many small lists and texts takes one arena, and
- * nobody frees its parts. Memory is zeroed. Like nd_malloc() it aborts when there is none: whatever comes from outside is bounded
- * before it is decoded. */
+ * A decoded request lives as long as the request: an object of many small lists and texts takes one
+ * arena, and its parts are never freed one by one. Memory is zeroed. Like nd_malloc() it aborts if
+ * memory runs out: input is bounded before it is decoded. */
 #pragma once
 
 #include "base/memory.h"
@@ -12,16 +12,16 @@ struct nd_arena_chunk;
 
 /* Zero-initialised is empty. */
 struct nd_arena {
-        struct nd_arena_chunk *newest; /* the one that is being filled */
+        struct nd_arena_chunk *newest; /* the one being filled */
         size_t total;                  /* bytes in all chunks */
 };
 
 void nd_arena_done(struct nd_arena *arena);
 void nd_arena_reset(struct nd_arena *arena); /* empties it and keeps one chunk for the next use */
 
-/* Room for so many bytes at once, in an arena that is empty: for what is kept for long and whose size is known. */
+/* Reserves space in an empty arena: for long-lived data of known size. */
 void nd_arena_reserve(struct nd_arena *arena, size_t bytes);
-size_t nd_arena_used(const struct nd_arena *arena); /* bytes that were handed out */
+size_t nd_arena_used(const struct nd_arena *arena); /* bytes allocated from it */
 
 [[nodiscard, gnu::returns_nonnull]] void *nd_arena_alloc(struct nd_arena *arena, size_t count, size_t size);
 [[nodiscard, gnu::returns_nonnull]] char *nd_arena_copy(struct nd_arena *arena, const char *bytes, size_t length);

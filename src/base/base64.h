@@ -6,8 +6,8 @@
 
 [[nodiscard]] char *nd_base64(const char *bytes, size_t length);
 
-/* White space may stand anywhere, as files break lines. Bytes are terminated, whatever they are. */
+/* White space is allowed anywhere, as files break lines. The bytes are NUL-terminated. */
 [[nodiscard]] struct nd_error *nd_base64_decode(const char *text, size_t length, char **ret, size_t *ret_length);
 
-/* The same into a text, which ends at the first null byte: Docker's client pads with them. */
+/* The same as text, which ends at the first null byte: Docker's client pads with them. */
 [[nodiscard]] struct nd_error *nd_base64_parse(const char *text, char **ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clock.h - time that only goes forward, in nanoseconds and microseconds, and the time of day */
+/* clock.h - monotonic time in nanoseconds and microseconds, and the time of day */
 #pragma once
 
 #include <stdint.h>
@@ -16,7 +16,7 @@ static inline uint64_t nd_clock_us(void) {
         return nd_clock_ns() / 1000;
 }
 
-/* Nanoseconds since 1970: for people and records, never for a deadline. */
+/* Nanoseconds since 1970: for display and records, never for a deadline. */
 static inline uint64_t nd_clock_wall_ns(void) {
         struct timespec now;
 

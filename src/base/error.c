@@ -6,7 +6,8 @@
 struct nd_error {
         enum nd_error_code code;
         int error_number;
-        char *text; /* the chain so far, joined; wrapping makes a new one, which costs little on a path that is rare */
+        /* The message chain, joined; wrapping allocates a new one, which is fine on a rare path. */
+        char *text;
 };
 
 struct nd_error *nd_error_new(enum nd_error_code code, int error_number, const char *format, ...) {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* error.h - the one error object
  *
- * nullptr means done. An error carries a code for the caller (the numbers are gRPC's, so that nodens-cri need not translate),
- * an errno for tests and decisions, and a chain of messages for people. Wrap when you add a fact (which pod, which path),
- * never to say "failed". Nobody logs and returns: an error is logged once, at the boundary where the request came in. */
+ * nullptr means success. An error carries a code for the caller (the numbers are gRPC's, so that
+ * nodens-cri need not translate), an errno for tests and decisions, and a chain of messages for the
+ * user. Wrap when you add a fact (which pod, which path), never to add "failed". Never log and
+ * return: an error is logged once, at the boundary where the request came in. */
 #pragma once
 
 #include "base/memory.h"
@@ -17,7 +18,7 @@ enum nd_error_code {
         ND_NOT_FOUND = 5,
         ND_EXISTS = 6,
         ND_DENIED = 7,
-        ND_EXHAUSTED = 8, /* no ID block, descriptor or disk space left; a bound was reached */
+        ND_EXHAUSTED = 8, /* no ID block, descriptor or disk space left; a limit was reached */
         ND_PRECONDITION = 9,
         ND_ABORTED = 10,
         ND_OUT_OF_RANGE = 11,
@@ -30,27 +31,31 @@ enum nd_error_code {
 
 struct nd_error;
 
-/* Makes an error. When error_number is not 0 its text is the last link of the chain: "open '/x': Permission denied". */
+/* Makes an error. If error_number is not 0 its text ends the chain: "open '/x': Permission
+ * denied". */
 [[nodiscard, gnu::format(printf, 3, 4), gnu::returns_nonnull]]
 struct nd_error *nd_error_new(enum nd_error_code code, int error_number, const char *format, ...);
 
-/* An error that came from another process with its text complete: the errno is kept for decisions and not added to the text. */
+/* An error received from another process, with its text complete: the errno is kept for decisions
+ * and not added to the text. */
 [[nodiscard, gnu::returns_nonnull]]
 struct nd_error *nd_error_received(enum nd_error_code code, int error_number, const char *text);
 
-/* Puts a fact in front of an error: "pod 'a': open '/x': Permission denied". Consumes the error and returns the new one; the
- * code and errno stay. A nullptr stays a nullptr, so `return nd_error_wrap(f(), "pod '%s'", uid);` reads as it should. */
+/* Prefixes an error with a fact: "pod 'a': open '/x': Permission denied". Consumes the error and
+ * returns the new one; code and errno stay. nullptr stays nullptr, so `return nd_error_wrap(f(),
+ * "pod '%s'", uid);` works without a check. */
 [[nodiscard, gnu::format(printf, 2, 3)]] struct nd_error *nd_error_wrap(struct nd_error *cause, const char *format, ...);
 
-/* Gives an error another code, for the caller who knows better what it means. Returns its argument. */
+/* Changes the code of an error, for callers that have a better one. Returns its argument. */
 [[nodiscard]] struct nd_error *nd_error_recode(struct nd_error *error, enum nd_error_code code);
 
 enum nd_error_code nd_error_code(const struct nd_error *error); /* ND_OK for nullptr */
-int nd_error_errno(const struct nd_error *error);               /* 0 when no system call was to blame */
-const char *nd_error_text(const struct nd_error *error); /* the whole chain, joined by ": "; lives as long as the error */
+int nd_error_errno(const struct nd_error *error);               /* 0 if no system call failed */
+/* The whole chain, joined by ": "; valid as long as the error. */
+const char *nd_error_text(const struct nd_error *error);
 const char *nd_error_code_name(enum nd_error_code code);
 
-/* The code that fits an errno where the caller has no better idea. */
+/* The default code for an errno. */
 enum nd_error_code nd_error_code_of(int error_number);
 
 void nd_error_free(struct nd_error *error);
@@ -61,12 +66,13 @@ static inline void nd_error_done(struct nd_error **error) {
 
 #define nd_autoerror nd_cleanup(nd_error_done)
 
-/* Drops an error on purpose: nd_ignore(nd_file_remove(...)). The place says why that is safe. */
+/* Drops an error on purpose: nd_ignore(nd_file_remove(...)). A comment there says why that is
+ * safe. */
 static inline void nd_ignore(struct nd_error *error) {
         nd_error_free(error);
 }
 
-/* Returns from the calling function when the expression gives an error. */
+/* Returns from the calling function if the expression gives an error. */
 #define nd_try(expression)                                                                                                    \
         do {                                                                                                                  \
                 struct nd_error *_error = (expression);                                                                       \

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-json.c - what is read, written by our writer and read again, is the same; text that the writer gets is always JSON */
+/* fuzz-json.c - a parsed document that our writer writes parses to the same; the writer's output is
+ * always JSON */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -8,7 +9,8 @@
 
 enum { CEILING = 1 << 20 };
 
-/* Writes a value with our writer. Its strings end at a null byte and numbers are unsigned: false for a value that has others. */
+/* Writes a value with our writer. Its strings end at a null byte and numbers are unsigned: false
+ * for other values. */
 static bool write_value(struct nd_json_out *out, const char *key, yyjson_val *value) {
         yyjson_obj_iter members = yyjson_obj_iter_with(value);
         yyjson_arr_iter items = yyjson_arr_iter_with(value);
@@ -55,7 +57,8 @@ static void write_and_compare(yyjson_doc *doc, int indent) {
                 return;
         fuzz_require(!text.overflow);
         fuzz_require(!nd_json_parse(nd_text_get(&text), text.length, 64 * CEILING, &again));
-        /* Of several equal keys an object's comparison sees the first only; equal text says more. */
+        /* Comparing objects sees only the first of several equal keys; comparing texts is
+         * stricter. */
         {
                 nd_autofree char *a = yyjson_write(doc, 0, nullptr), *b = yyjson_write(again, 0, nullptr);
 
@@ -63,7 +66,7 @@ static void write_and_compare(yyjson_doc *doc, int indent) {
         }
 }
 
-/* Any bytes, as a string of ours. */
+/* Any bytes, as one of our strings. */
 static void write_bytes(const char *bytes) {
         nd_autotext struct nd_text text = ND_TEXT(64 * CEILING);
         struct nd_json_out out = {.text = &text};

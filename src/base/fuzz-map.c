@@ -9,7 +9,7 @@
 
 enum { KEYS = 256 };
 
-/* Few keys and of different lengths, so that they meet often. */
+/* Few keys of different lengths, so that they collide often. */
 static const char *key_of(uint8_t number) {
         static char key[300];
 

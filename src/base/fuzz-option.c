@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-option.c - a command line, one word per line: every word becomes an option, a value or an operand, or is refused */
+/* fuzz-option.c - a command line, one word per line: every word becomes an option, a value or an
+ * operand, or is refused */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -80,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 fuzz_require(found);
         }
 
-        /* A command that takes no operands refuses exactly those lines that have one. */
+        /* A command without operands refuses exactly those lines that have one. */
         stricter = nd_option_parse(&without, argc, before, &again, &none, &parsed_again);
         fuzz_require((stricter != nullptr) == (operands > 0));
         if (!stricter)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-text.c - a quoted text is one printable line from which the bytes can be had back; a ceiling is never passed */
+/* fuzz-text.c - a quoted text is one printable line from which the bytes can be restored; a ceiling
+ * is never exceeded */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -29,7 +30,7 @@ static void add_character(struct nd_text *text, unsigned c) {
         nd_text_append(text, bytes, n);
 }
 
-/* Undoes one escape, which stands after a backslash; returns how many characters it took. */
+/* Undoes one escape after a backslash; returns how many characters it took. */
 static size_t unescape(struct nd_text *text, const char *escape) {
         static const char names[] = "abfnrtv\"\\", values[] = "\a\b\f\n\r\t\v\"\\";
         const char *name = strchr(names, *escape);

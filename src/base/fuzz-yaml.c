@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-yaml.c - a YAML document is a JSON document; and read as YAML, that JSON is the same once more */
+/* fuzz-yaml.c - a YAML document is a JSON document; and parsed as YAML, that JSON gives the same
+ * again */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -23,13 +24,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 return 0;
         }
 
-        /* It refuses what is not UTF-8. Escaped, since YAML takes U+0085, U+2028 and U+2029 for line breaks and JSON does not. */
+        /* Invalid UTF-8 is refused. Escaped, since YAML treats U+0085, U+2028 and U+2029 as line
+         * breaks and JSON does not. */
         json = yyjson_write(doc, YYJSON_WRITE_ESCAPE_UNICODE, &length);
         fuzz_require(json);
         fuzz_require(!nd_json_parse(json, length, 64 * CEILING, &as_json));
         fuzz_require(yyjson_equals(yyjson_doc_get_root(doc), yyjson_doc_get_root(as_json)));
 
-        /* libyaml refuses keys above 1,024 characters and some that JSON has as they are (DEL); what it reads must be the same. */
+        /* libyaml refuses keys above 1,024 characters and some characters that JSON allows (DEL);
+         * an accepted document must be the same. */
         refused = nd_yaml_parse(json, length, 64 * CEILING, &as_yaml);
         if (refused)
                 return 0;

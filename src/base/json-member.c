@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* The member's value, nullptr when it is absent or null. */
+/* The member's value, nullptr if it is absent or null. */
 static struct nd_error *find(yyjson_val *object, const char *key, yyjson_val **ret) {
         yyjson_obj_iter iterator = yyjson_obj_iter_with(object);
         yyjson_val *name, *found = nullptr;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* json-member.h - reads members of JSON objects from untrusted input
  *
- * A member that is absent or null gives nullptr or 0; one of another type, too long, with a null byte inside or given twice is an
- * error. Twice, because two readers of one document could each take another one for the truth. Results point into the document. */
+ * A member that is absent or null gives nullptr or 0; one of another type, too long, with a null
+ * byte inside or given twice is an error. Twice, because two parsers of one document could each use
+ * another one. Results point into the document. */
 #pragma once
 
 #include "base/json.h"

@@ -40,7 +40,8 @@ struct nd_error *nd_json_parse(const char *bytes, size_t length, size_t ceiling,
         if (nesting(bytes, length) > ND_JSON_DEPTH)
                 return nd_error_new(ND_INVALID, 0, "JSON nested deeper than %d", ND_JSON_DEPTH);
 
-        /* Without YYJSON_READ_INSITU the bytes are not changed; the cast is yyjson's interface, not our intent. */
+        /* Without YYJSON_READ_INSITU the bytes are not modified; yyjson's interface requires the
+         * cast. */
         doc = yyjson_read_opts((char *) bytes, length, YYJSON_READ_NOFLAG, nullptr, &problem);
         if (!doc) {
                 if (!yyjson_locate_pos(bytes, length, problem.pos, &line, &column, &character))

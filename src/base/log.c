@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* log.c - where messages go
+/* log.c - see log.h
  *
  * Theory of operation
- *   systemd sets JOURNAL_STREAM to device:inode of the stream it connected to standard error. Where that is still our standard
- *   error, messages go to the journal's datagram socket in its native format, so that fields stay fields; a message that the
- *   socket refuses falls back to the line. Nothing here blocks on a full journal: neither socket is waited for.
- * Invariant  a value never breaks out of its line or its field, whatever bytes it has. */
+ *   systemd sets JOURNAL_STREAM to device:inode of the stream it connected to standard error. If
+ *   that is still our standard error, messages go to the journal's datagram socket in its native
+ *   format, so that fields stay fields; a message that the socket refuses falls back to the line. A
+ *   full journal never blocks the caller: neither socket is waited for.
+ * Invariant  a value never breaks out of its line or its field, for any bytes in it. */
 #include "base/log.h"
 
 #include <ctype.h>
@@ -26,7 +27,7 @@ enum {
 
 static struct {
         enum nd_log_level most_verbose;
-        int journal; /* -EBADF: standard error */
+        int journal; /* -EBADF: use standard error */
         void (*sink)(enum nd_log_level level, const char *line);
 } log_state = {.most_verbose = ND_LOG_INFO, .journal = -EBADF};
 
@@ -96,7 +97,8 @@ static const char *level_name(enum nd_log_level level) {
         }
 }
 
-/* In a unit standard error is a stream to the journal. One that stands still has full sockets: the line is lost then, rather than waited for. */
+/* In a unit standard error is a stream to the journal. A stalled journal has full sockets: then the
+ * line is dropped rather than waited for. */
 static void write_line(const char *bytes, size_t length) {
         if (log_state.journal < 0 ||
             (send(STDERR_FILENO, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno == ENOTSOCK))
@@ -116,12 +118,14 @@ static void to_line(enum nd_log_level level, const char *message, const struct n
                 log_state.sink(level, nd_text_get(&line));
                 return;
         }
-        line.ceiling++; /* a line that was cut ends all the same, or the next one would continue it */
+        /* A truncated line ends with a newline, too, or the next one would continue it. */
+        line.ceiling++;
         nd_text_add(&line, "\n");
         write_line(nd_text_get(&line), line.length);
 }
 
-/* The native format: KEY, newline, 64-bit little-endian length, bytes, newline. Any byte may be in a value. */
+/* The native format: KEY, newline, 64-bit little-endian length, bytes, newline. Any byte may be in
+ * a value. */
 static void add_journal_field(struct nd_text *packet, const char *key, const char *value) {
         uint64_t length = strnlen(value, VALUE_CEILING);
         char upper[64];

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* log.h - a message and its fields, to the journal or to standard error
  *
- *      nd_log(ND_LOG_WARNING, "foreign user namespace file", nd_field("pod", uid), nd_field("file", path));
+ *      nd_log(ND_LOG_WARNING, "foreign user namespace file", nd_field("pod", uid), nd_field("file",
+ *      path));
  *
- * Only the binaries' own directories and src/sys log; the layers between return errors. When standard error is connected to
- * the journal, fields become journal fields (POD=...); otherwise one line per message, with values quoted where they hold
- * anything but plain characters, so that container output or an image's name cannot forge a line. */
+ * Only the binaries' own directories and src/sys log; the layers between return errors. If standard
+ * error is connected to the journal, fields become journal fields (POD=...); otherwise each message
+ * is one line, with values quoted unless they are plain characters, so that container output or an
+ * image's name cannot forge a line. */
 #pragma once
 
 #include "base/memory.h"
@@ -31,7 +33,7 @@ struct nd_log_field {
 void nd_log_fields(enum nd_log_level level, const char *message, const struct nd_log_field *fields);
 
 void nd_log_set_level(enum nd_log_level most_verbose);
-void nd_log_open(void); /* finds out where messages go; without it they go to standard error */
+void nd_log_open(void); /* detects the destination; without it messages go to standard error */
 
-/* For tests: a function that gets each finished line instead of standard error. */
+/* For tests: a function that receives each finished line instead of standard error. */
 void nd_log_set_sink(void (*sink)(enum nd_log_level level, const char *line));

@@ -32,7 +32,7 @@ static inline void sip_word(struct sip_state *s, uint64_t word) {
         s->v0 ^= word;
 }
 
-/* SipHash-1-3: enough to keep chosen collisions out of a table, and quick. */
+/* SipHash-1-3: strong enough against chosen collisions in a table, and fast. */
 static uint64_t sip_hash(const uint64_t key[2], const char *bytes, size_t length) {
         struct sip_state s = {key[0] ^ 0x736f6d6570736575, key[1] ^ 0x646f72616e646f6d, key[0] ^ 0x6c7967656e657261,
                               key[1] ^ 0x7465646279746573};
@@ -56,7 +56,8 @@ static uint64_t sip_hash(const uint64_t key[2], const char *bytes, size_t length
 static size_t hash_of(const char *key) {
         static uint64_t secret[2];
 
-        /* Before the kernel's generator is ready (early boot) a map must not wait: GRND_INSECURE never blocks. */
+        /* A map must not wait for the kernel's generator in early boot: GRND_INSECURE never
+         * blocks. */
         if (secret[0] == 0 && getrandom(secret, sizeof secret, GRND_INSECURE) != sizeof secret)
                 secret[0] = (uintptr_t) &secret | 1;
         return sip_hash(secret, key, strlen(key));
@@ -69,7 +70,7 @@ void nd_map_done(struct nd_map *map) {
         *map = (struct nd_map) {};
 }
 
-/* The slot that holds the key, or the free one where it belongs. The table always has a free slot. */
+/* The slot with the key, or the free one where it belongs. The table always has a free slot. */
 static struct nd_map_slot *find(const struct nd_map *map, const char *key, size_t hash) {
         size_t mask = map->capacity - 1;
 

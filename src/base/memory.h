@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* memory.h - who owns what, told by attributes
+/* memory.h - ownership by attributes
  *
- * Whoever declares a variable cleans it: nd_cleanup() names the destructor at the declaration, and a hand-over is visible
- * as nd_take(), nd_take_ptr() or nd_take_fd(). Small allocations abort when there is no memory, so callers never check
- * them; a size that comes from outside is compared with a ceiling before it gets here. */
+ * The scope that declares a variable cleans it up: nd_cleanup() names the destructor at the
+ * declaration, and a hand-over is visible as nd_take(), nd_take_ptr() or nd_take_fd(). Small
+ * allocations abort if memory runs out, so callers never check them; an untrusted size is compared
+ * with a ceiling before it gets here. */
 #pragma once
 
 #include <errno.h>
@@ -14,7 +15,8 @@
 
 #define nd_cleanup(destructor) __attribute__((cleanup(destructor)))
 
-/* Moves a value out of a variable and leaves the empty value behind, which its destructor accepts. */
+/* Moves a value out of a variable and leaves the empty value behind, which its destructor
+ * accepts. */
 #define nd_take(variable, empty)                                                                                              \
         ({                                                                                                                    \
                 __auto_type _taken = (variable);                                                                              \
@@ -31,13 +33,15 @@
 [[nodiscard]] void *nd_realloc_array(void *memory, size_t count, size_t size);
 [[nodiscard]] char *nd_strdup(const char *text);
 [[nodiscard]] char *nd_strndup(const char *text, size_t length);
-void nd_strset(char **field, const char *text); /* frees what was there; the text may be a part of it */
+/* Frees the old value; the text may be a part of it. */
+void nd_strset(char **field, const char *text);
 [[nodiscard, gnu::format(printf, 1, 2)]] char *nd_format(const char *format, ...);
 [[nodiscard, gnu::format(printf, 1, 0)]] char *nd_format_va(const char *format, va_list arguments);
 
 #define nd_new(type) ((type *) nd_calloc(1, sizeof(type)))
 
-/* Destructors for plain memory and descriptors; they keep errno, so that they may run on an error's way out. */
+/* Destructors for plain memory and descriptors; they preserve errno, so that they may run on error
+ * paths. */
 static inline void nd_free_ptr(void *pointer_address) {
         int saved = errno;
 

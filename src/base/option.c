@@ -42,10 +42,11 @@ static struct nd_error *store(const struct nd_option *option, const char *value,
                                             value);
                 return nullptr;
         }
-        return nd_error_new(ND_INTERNAL, 0, "option --%s has no kind", option->name);
+        return nd_error_new(ND_INTERNAL, 0, "option --%s has an unknown kind", option->name);
 }
 
-/* An option's value: what its own word has of it, else the next word. *position moves on when it is the next. */
+/* An option's value: the rest of its own argument, else the next argument. *position advances in
+ * the second case. */
 static struct nd_error *take_value(const struct nd_option *option, const char *value, int argc, char **argv, int *position,
                                    void *settings) {
         if (!value && *position + 1 >= argc)
@@ -61,7 +62,7 @@ static struct nd_error *take_long(const struct nd_option_command *command, int a
         const struct nd_option *option = find_by_name(command, word, length);
 
         if (!option)
-                return nd_error_new(ND_INVALID, 0, "no option '%s'", argv[*position]);
+                return nd_error_new(ND_INVALID, 0, "unknown option '%s'", argv[*position]);
         if (!option->argument && value)
                 return nd_error_new(ND_INVALID, 0, "--%s takes no value", option->name);
         if (option->argument)
@@ -70,14 +71,14 @@ static struct nd_error *take_long(const struct nd_option_command *command, int a
         return nullptr;
 }
 
-/* Flags may share a word ("-it"); one with a value is the last in it. */
+/* Flags may be combined ("-it"); an option with a value must be the last. */
 static struct nd_error *take_letters(const struct nd_option_command *command, int argc, char **argv, int *position,
                                      void *settings) {
         for (const char *letter = argv[*position] + 1; *letter; letter++) {
                 const struct nd_option *option = find_by_letter(command, *letter);
 
                 if (!option)
-                        return nd_error_new(ND_INVALID, 0, "no option '%s'", argv[*position]);
+                        return nd_error_new(ND_INVALID, 0, "unknown option '%s'", argv[*position]);
                 if (option->argument)
                         return take_value(option, letter[1] ? letter + 1 + (letter[1] == '=') : nullptr, argc, argv, position,
                                           settings);
@@ -104,7 +105,7 @@ struct nd_error *nd_option_parse(const struct nd_option_command *command, int ar
                         nd_try(word[1] == '-' ? take_long(command, argc, argv, &i, settings)
                                               : take_letters(command, argc, argv, &i, settings));
                 } else if (!command->operands) {
-                        return nd_error_new(ND_INVALID, 0, "'%s' is not expected here", word);
+                        return nd_error_new(ND_INVALID, 0, "unexpected argument '%s'", word);
                 } else {
                         argv[1 + operands++] = word;
                         options_end = options_end || (command->verbatim_from > 0 && operands >= (int) command->verbatim_from);
@@ -157,7 +158,7 @@ int nd_option_run(const struct nd_option_program *program, int argc, char **argv
                 if (nd_streq(c->name, word))
                         return run_command(program, c, argc - 1, argv + 1);
         {
-                nd_autofree char *text = nd_format("no command '%s'", word);
+                nd_autofree char *text = nd_format("unknown command '%s'", word);
 
                 return complain(program, "", text);
         }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* option.h - one table of commands and options
  *
- * The same table parses the command line, prints --help, and gives the man pages' OPTIONS and the shells' completions, so
- * they cannot disagree. A command's options are written into a struct of its own by offset. */
+ * The same table parses the command line, prints --help, and generates the man pages' OPTIONS and
+ * the shells' completions, so they cannot disagree. A command's options are written into its own
+ * struct by offset. */
 #pragma once
 
 #include <stdint.h>
@@ -34,10 +35,12 @@ struct nd_option {
 };
 
 struct nd_option_command {
-        const char *name; /* nullptr ends a table; "" is the program itself, which then has no other command */
+        /* Nullptr ends a table; "" is the program itself, which then has no commands. */
+        const char *name;
         const char *summary;
-        const char *operands;   /* "[FILE...]", nullptr = none are taken */
-        unsigned verbatim_from; /* this operand and all after it are somebody else's command line; 0 = none is */
+        const char *operands; /* "[FILE...]", nullptr = none are taken */
+        /* This operand and all after it are the command line of another program; 0 = none. */
+        unsigned verbatim_from;
         const struct nd_option *options;
         size_t settings_size; /* of the struct that the options write into */
         int (*run)(void *settings, int operand_count, char **operands);
@@ -55,15 +58,16 @@ enum nd_option_parsed {
         ND_PARSED_HELP,
 };
 
-/* Parses argv[1..] of a command into settings. Options and operands may be mixed; "--" ends the options. On success the
- * operands are moved to the front of argv[1..] and counted. */
+/* Parses argv[1..] of a command into settings. Options and operands may be mixed; "--" ends the
+ * options. On success the operands are moved to the front of argv[1..] and counted. */
 [[nodiscard]] struct nd_error *nd_option_parse(const struct nd_option_command *command, int argc, char **argv, void *settings,
                                                int *ret_operands, enum nd_option_parsed *ret);
 
-/* A whole program: picks the command, parses, runs. Returns the exit code; 64 for a wrong command line. */
+/* A whole program: selects the command, parses, runs. Returns the exit status; 64 for an invalid
+ * command line. */
 int nd_option_run(const struct nd_option_program *program, int argc, char **argv);
 
-/* What the table gives besides (usage.c). */
+/* Generated from the table (usage.c). */
 void nd_option_usage_program(const struct nd_option_program *program, FILE *to);
 void nd_option_usage_command(const struct nd_option_program *program, const struct nd_option_command *command, FILE *to);
 void nd_option_usage_scdoc(const struct nd_option_program *program, const struct nd_option_command *command,

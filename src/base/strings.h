@@ -20,7 +20,8 @@ struct nd_strings {
 
 void nd_strings_done(struct nd_strings *strings);
 void nd_strings_add(struct nd_strings *strings, const char *text); /* a copy */
-void nd_strings_add_owned(struct nd_strings *strings, char *text); /* takes over the heap string */
+/* Takes ownership of the heap string. */
+void nd_strings_add_owned(struct nd_strings *strings, char *text);
 [[gnu::format(printf, 2, 3)]] void nd_strings_addf(struct nd_strings *strings, const char *format, ...);
 
 /* Adds a copy. Returns false and adds nothing when the list has ceiling entries already. */

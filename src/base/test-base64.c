@@ -20,7 +20,7 @@ static void every_length_comes_back([[maybe_unused]] void **state) {
         }
 }
 
-static void known_texts_are_as_everybody_writes_them([[maybe_unused]] void **state) {
+static void known_texts_have_the_standard_encoding([[maybe_unused]] void **state) {
         expect_text(nd_base64("", 0), "");
         expect_text(nd_base64("f", 1), "Zg==");
         expect_text(nd_base64("fo", 2), "Zm8=");
@@ -37,7 +37,7 @@ static void white_space_is_skipped_and_nulls_end_a_text([[maybe_unused]] void **
         expect_text(text, "fo");
 }
 
-static void what_is_not_base64_is_refused([[maybe_unused]] void **state) {
+static void invalid_base64_is_refused([[maybe_unused]] void **state) {
         static const char *const bad[] = {"Z", "Zg", "Zg=", "Zg===", "Zg==Zg==", "Zm9*", "=", "====", "Zm-_"};
         char *text;
 
@@ -48,9 +48,9 @@ static void what_is_not_base64_is_refused([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(every_length_comes_back),
-                cmocka_unit_test(known_texts_are_as_everybody_writes_them),
+                cmocka_unit_test(known_texts_have_the_standard_encoding),
                 cmocka_unit_test(white_space_is_skipped_and_nulls_end_a_text),
-                cmocka_unit_test(what_is_not_base64_is_refused),
+                cmocka_unit_test(invalid_base64_is_refused),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

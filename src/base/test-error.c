@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unit/expect.h>
 
-static void an_error_says_what_and_then_why([[maybe_unused]] void **state) {
+static void an_error_has_the_operation_and_then_the_reason([[maybe_unused]] void **state) {
         nd_autoerror struct nd_error *error = nd_error_new(ND_DENIED, EACCES, "open '%s'", "/x");
 
         assert_int_equal(nd_error_code(error), ND_DENIED);
@@ -9,14 +9,14 @@ static void an_error_says_what_and_then_why([[maybe_unused]] void **state) {
         assert_string_equal(nd_error_text(error), "open '/x': Permission denied");
 }
 
-static void an_error_without_an_errno_is_only_its_words([[maybe_unused]] void **state) {
+static void an_error_without_an_errno_is_only_its_text([[maybe_unused]] void **state) {
         nd_autoerror struct nd_error *error = nd_error_new(ND_INVALID, 0, "no");
 
         assert_string_equal(nd_error_text(error), "no");
         assert_int_equal(nd_error_errno(error), 0);
 }
 
-static void an_errno_that_nobody_knows_is_no_crash([[maybe_unused]] void **state) {
+static void an_unknown_errno_does_not_crash([[maybe_unused]] void **state) {
         nd_autoerror struct nd_error *error = nd_error_new(ND_INTERNAL, 99999, "do");
 
         assert_string_equal(nd_error_text(error), "do: unknown error");
@@ -32,7 +32,7 @@ static void wrapping_puts_the_fact_in_front_and_keeps_code_and_errno([[maybe_unu
         assert_int_equal(nd_error_errno(error), EACCES);
 }
 
-static void no_error_stays_none_whatever_is_done_with_it([[maybe_unused]] void **state) {
+static void wrapping_no_error_gives_no_error([[maybe_unused]] void **state) {
         assert_null(nd_error_wrap(nullptr, "pod"));
         assert_null(nd_error_recode(nullptr, ND_INTERNAL));
         assert_int_equal(nd_error_code(nullptr), ND_OK);
@@ -50,7 +50,7 @@ static void a_received_error_keeps_its_errno_out_of_the_text([[maybe_unused]] vo
         assert_int_equal(nd_error_code(error), ND_DATA_LOSS);
 }
 
-static void every_code_has_a_name_of_its_own([[maybe_unused]] void **state) {
+static void every_code_has_a_distinct_name([[maybe_unused]] void **state) {
         for (int a = ND_OK; a <= ND_DATA_LOSS; a++)
                 for (int b = ND_OK; b < a; b++)
                         assert_string_not_equal(nd_error_code_name((enum nd_error_code) a),
@@ -92,19 +92,19 @@ static void try_returns_at_the_first_error([[maybe_unused]] void **state) {
 }
 
 static void an_ignored_error_is_freed_and_no_error_is_fine([[maybe_unused]] void **state) {
-        nd_ignore(nd_error_new(ND_ABORTED, 0, "stop")); /* a sanitizer reports it if it stays */
+        nd_ignore(nd_error_new(ND_ABORTED, 0, "stop")); /* a sanitizer reports a leak */
         nd_ignore(nullptr);
 }
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_error_says_what_and_then_why),
-                cmocka_unit_test(an_error_without_an_errno_is_only_its_words),
-                cmocka_unit_test(an_errno_that_nobody_knows_is_no_crash),
+                cmocka_unit_test(an_error_has_the_operation_and_then_the_reason),
+                cmocka_unit_test(an_error_without_an_errno_is_only_its_text),
+                cmocka_unit_test(an_unknown_errno_does_not_crash),
                 cmocka_unit_test(wrapping_puts_the_fact_in_front_and_keeps_code_and_errno),
-                cmocka_unit_test(no_error_stays_none_whatever_is_done_with_it),
+                cmocka_unit_test(wrapping_no_error_gives_no_error),
                 cmocka_unit_test(a_received_error_keeps_its_errno_out_of_the_text),
-                cmocka_unit_test(every_code_has_a_name_of_its_own),
+                cmocka_unit_test(every_code_has_a_distinct_name),
                 cmocka_unit_test(an_errno_becomes_the_code_that_fits),
                 cmocka_unit_test(try_returns_at_the_first_error),
                 cmocka_unit_test(an_ignored_error_is_freed_and_no_error_is_fine),

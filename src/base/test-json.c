@@ -14,7 +14,7 @@ static void strict_json_is_read([[maybe_unused]] void **state) {
         assert_int_equal(yyjson_arr_size(yyjson_obj_get(yyjson_doc_get_root(doc), "a")), 4);
 }
 
-static void what_is_not_strict_json_is_refused_with_its_place([[maybe_unused]] void **state) {
+static void invalid_json_is_refused_with_its_place([[maybe_unused]] void **state) {
         static const char *const wrong[] = {"",    "{",       "{\"a\":1,}", "[1 2]",    "{a:1}",      "'x'",
                                             "NaN", "// x\n1", "1 2",        "\"\xff\"", "\"\\ud800\""};
         yyjson_doc *doc = nullptr;
@@ -25,7 +25,7 @@ static void what_is_not_strict_json_is_refused_with_its_place([[maybe_unused]] v
         expect_error(parse("{\n  \"a\": x\n}", &doc), ND_INVALID, "at line 2, column 8");
 }
 
-static void more_bytes_than_the_ceiling_are_not_looked_at([[maybe_unused]] void **state) {
+static void more_bytes_than_the_ceiling_are_refused([[maybe_unused]] void **state) {
         yyjson_doc *doc = nullptr;
 
         expect_error(nd_json_parse("[1,2]", 5, 4, &doc), ND_INVALID, "5 bytes of JSON, at most 4 are read");
@@ -83,7 +83,7 @@ static void without_indentation_it_is_one_line([[maybe_unused]] void **state) {
         assert_string_equal(nd_text_get(&text), "[true, [], 0]");
 }
 
-static void written_strings_read_back_as_they_were_or_cleaned([[maybe_unused]] void **state) {
+static void written_strings_parse_back_unchanged_or_as_valid_utf8([[maybe_unused]] void **state) {
         static const struct {
                 const char *written;
                 const char *read;
@@ -107,12 +107,12 @@ static void written_strings_read_back_as_they_were_or_cleaned([[maybe_unused]] v
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(strict_json_is_read),
-                cmocka_unit_test(what_is_not_strict_json_is_refused_with_its_place),
-                cmocka_unit_test(more_bytes_than_the_ceiling_are_not_looked_at),
+                cmocka_unit_test(invalid_json_is_refused_with_its_place),
+                cmocka_unit_test(more_bytes_than_the_ceiling_are_refused),
                 cmocka_unit_test(nesting_has_a_ceiling_and_strings_do_not_count),
                 cmocka_unit_test(the_writer_sets_commas_blanks_and_indentation),
                 cmocka_unit_test(without_indentation_it_is_one_line),
-                cmocka_unit_test(written_strings_read_back_as_they_were_or_cleaned),
+                cmocka_unit_test(written_strings_parse_back_unchanged_or_as_valid_utf8),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

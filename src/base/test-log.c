@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/text.h"
 
-static char *last_line; /* what the sink got */
+static char *last_line; /* received by the sink */
 static enum nd_log_level last_level;
 
 static void keep(enum nd_log_level level, const char *line) {
@@ -56,7 +56,7 @@ static void every_level_has_its_word([[maybe_unused]] void **state) {
         }
 }
 
-static void what_is_more_verbose_than_asked_for_is_not_written([[maybe_unused]] void **state) {
+static void messages_above_the_level_are_not_written([[maybe_unused]] void **state) {
         nd_log_set_level(ND_LOG_WARNING);
         nd_log(ND_LOG_NOTICE, "too much");
         assert_null(last_line);
@@ -76,7 +76,7 @@ static void errno_survives_a_message([[maybe_unused]] void **state) {
         assert_int_equal(errno, ENOTTY);
 }
 
-/* Runs a function with standard error going to a pipe, and returns what came. */
+/* Runs a function with standard error redirected to a pipe, and returns the output. */
 static char *captured(void (*function)(void)) {
         nd_autotext struct nd_text text = ND_TEXT(1 << 20);
         char piece[4096];
@@ -103,7 +103,7 @@ static char *captured(void (*function)(void)) {
 }
 
 static void log_two(void) {
-        nd_log_open(); /* standard error is no journal here, so lines it is */
+        nd_log_open(); /* standard error is not a journal here, so lines are written */
         nd_log(ND_LOG_INFO, "one", nd_field("n", "1"));
         nd_log(ND_LOG_ERROR, "two");
 }
@@ -122,7 +122,7 @@ static void log_huge(void) {
         nd_log(ND_LOG_INFO, "next");
 }
 
-static void a_line_that_is_cut_still_ends([[maybe_unused]] void **state) {
+static void a_truncated_line_ends_with_a_newline([[maybe_unused]] void **state) {
         nd_autofree char *text = captured(log_huge);
         size_t length = strcspn(text, "\n");
 
@@ -130,7 +130,8 @@ static void a_line_that_is_cut_still_ends([[maybe_unused]] void **state) {
         assert_string_equal(text + length, "\ninfo: next\n");
 }
 
-/* A journal's socket of our own, in a mount namespace of our own. Returns the socket or -1 where this is not allowed. */
+/* A fake journal socket, in a private mount namespace. Returns the socket or -1 if that is not
+ * allowed. */
 static int fake_journal(void) {
         static const struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket"};
         int fd;
@@ -163,11 +164,12 @@ static void log_to_journal(void) {
         nd_log(ND_LOG_NOTICE, "hello", nd_field("pod_uid", "a\nb"));
         n = recv(fd, packet, sizeof packet, 0);
         (void) !write(STDERR_FILENO, packet, n > 0 ? (size_t) n : 0);
-        (void) close(fd); /* from here on the journal is gone, and a message must not be lost with it */
+        /* From here on the journal does not exist, and messages must not get lost. */
+        (void) close(fd);
         nd_log(ND_LOG_NOTICE, "fallback");
 }
 
-static void in_a_unit_fields_go_to_the_journal_and_to_standard_error_when_it_is_gone([[maybe_unused]] void **state) {
+static void in_a_unit_fields_go_to_the_journal_and_without_it_to_standard_error([[maybe_unused]] void **state) {
         static const char message[] = "MESSAGE\n\5\0\0\0\0\0\0\0hello\nPRIORITY\n\1\0\0\0\0\0\0\0005\n";
         static const char field[] = "POD_UID\n\3\0\0\0\0\0\0\0a\nb\n";
         static char bytes[16 * 1024];
@@ -197,8 +199,8 @@ static void in_a_unit_fields_go_to_the_journal_and_to_standard_error_when_it_is_
         assert_non_null(memmem(bytes, (size_t) length, "notice: fallback\n", 17));
 }
 
-/* A journal that stands still: nothing is read from either of its sockets. */
-static void a_journal_that_stands_still_is_not_waited_for([[maybe_unused]] void **state) {
+/* A stalled journal: nothing reads from either of its sockets. */
+static void a_stalled_journal_is_not_waited_for([[maybe_unused]] void **state) {
         enum { MESSAGES = 20000, PATIENCE_S = 60 };
         int pair[2], status;
         pid_t pid;
@@ -235,13 +237,13 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(a_line_has_the_level_the_message_and_the_fields, start, finish),
                 cmocka_unit_test_setup_teardown(every_level_has_its_word, start, finish),
-                cmocka_unit_test_setup_teardown(what_is_more_verbose_than_asked_for_is_not_written, start, finish),
+                cmocka_unit_test_setup_teardown(messages_above_the_level_are_not_written, start, finish),
                 cmocka_unit_test_setup_teardown(a_value_cannot_forge_a_line_or_a_field, start, finish),
                 cmocka_unit_test_setup_teardown(errno_survives_a_message, start, finish),
                 cmocka_unit_test(without_a_journal_lines_go_to_standard_error),
-                cmocka_unit_test(a_line_that_is_cut_still_ends),
-                cmocka_unit_test(in_a_unit_fields_go_to_the_journal_and_to_standard_error_when_it_is_gone),
-                cmocka_unit_test(a_journal_that_stands_still_is_not_waited_for),
+                cmocka_unit_test(a_truncated_line_ends_with_a_newline),
+                cmocka_unit_test(in_a_unit_fields_go_to_the_journal_and_without_it_to_standard_error),
+                cmocka_unit_test(a_stalled_journal_is_not_waited_for),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

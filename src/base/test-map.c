@@ -5,7 +5,7 @@
 
 #include "base/map.h"
 
-static void an_empty_map_has_nothing_and_takes_every_question([[maybe_unused]] void **state) {
+static void an_empty_map_accepts_every_operation([[maybe_unused]] void **state) {
         struct nd_map map = {};
         size_t at = 0;
 
@@ -16,7 +16,7 @@ static void an_empty_map_has_nothing_and_takes_every_question([[maybe_unused]] v
         nd_map_done(&map);
 }
 
-static void putting_again_gives_the_former_value([[maybe_unused]] void **state) {
+static void putting_again_returns_the_former_value([[maybe_unused]] void **state) {
         nd_cleanup(nd_map_done) struct nd_map map = {};
         int one = 1, two = 2;
 
@@ -26,7 +26,7 @@ static void putting_again_gives_the_former_value([[maybe_unused]] void **state) 
         assert_int_equal(map.count, 1);
 }
 
-static void a_key_may_have_no_value_and_is_there_all_the_same([[maybe_unused]] void **state) {
+static void a_key_may_have_a_null_value([[maybe_unused]] void **state) {
         nd_cleanup(nd_map_done) struct nd_map map = {};
 
         assert_null(nd_map_put(&map, "a", nullptr));
@@ -103,9 +103,9 @@ static void the_empty_string_and_long_strings_are_keys_too([[maybe_unused]] void
 
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(an_empty_map_has_nothing_and_takes_every_question),
-                cmocka_unit_test(putting_again_gives_the_former_value),
-                cmocka_unit_test(a_key_may_have_no_value_and_is_there_all_the_same),
+                cmocka_unit_test(an_empty_map_accepts_every_operation),
+                cmocka_unit_test(putting_again_returns_the_former_value),
+                cmocka_unit_test(a_key_may_have_a_null_value),
                 cmocka_unit_test(the_map_keeps_its_own_copy_of_a_key),
                 cmocka_unit_test(keys_survive_growth_and_the_removal_of_others),
                 cmocka_unit_test(iteration_meets_every_key_once),

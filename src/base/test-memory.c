@@ -44,7 +44,7 @@ static void a_descriptor_is_closed_where_its_variable_ends([[maybe_unused]] void
         assert_int_equal(resources_descriptors(), before);
 }
 
-static void nothing_may_be_asked_for([[maybe_unused]] void **state) {
+static void an_allocation_of_zero_bytes_succeeds([[maybe_unused]] void **state) {
         nd_autofree void *a = nd_malloc(0), *b = nd_calloc(0, 0), *c = nd_realloc_array(nullptr, 0, 8);
 
         assert_non_null(a);
@@ -59,7 +59,7 @@ static void a_copy_ends_at_its_length_or_at_the_terminator([[maybe_unused]] void
         expect_text(nd_format("%s-%d", "a", 5), "a-5");
 }
 
-/* What a child does with an allocation that cannot be: it must not return. */
+/* Runs an impossible allocation in a child: it must not return. */
 static void run_out_of_memory(void (*function)(void)) {
         int status;
         pid_t pid = fork();
@@ -78,13 +78,14 @@ static void array_that_overflows(void) {
         free(nd_realloc_array(nullptr, SIZE_MAX / 2, 3));
 }
 
-static volatile size_t too_much = SIZE_MAX / 4; /* volatile: a compiler knows that this cannot be had, and says so */
+/* Volatile: the compiler would warn that this cannot succeed. */
+static volatile size_t too_much = SIZE_MAX / 4;
 
 static void memory_that_is_not_there(void) {
         free(nd_malloc(too_much));
 }
 
-static void an_allocation_that_cannot_be_ends_the_process([[maybe_unused]] void **state) {
+static void an_impossible_allocation_aborts_the_process([[maybe_unused]] void **state) {
         run_out_of_memory(array_that_overflows);
         run_out_of_memory(memory_that_is_not_there);
 }
@@ -94,9 +95,9 @@ int main(void) {
                 cmocka_unit_test(taking_leaves_the_empty_value_behind),
                 cmocka_unit_test(destructors_keep_errno_and_take_empty_values),
                 cmocka_unit_test(a_descriptor_is_closed_where_its_variable_ends),
-                cmocka_unit_test(nothing_may_be_asked_for),
+                cmocka_unit_test(an_allocation_of_zero_bytes_succeeds),
                 cmocka_unit_test(a_copy_ends_at_its_length_or_at_the_terminator),
-                cmocka_unit_test(an_allocation_that_cannot_be_ends_the_process),
+                cmocka_unit_test(an_impossible_allocation_aborts_the_process),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -34,7 +34,7 @@ static const struct nd_option options[] = {
         {},
 };
 
-static int runs; /* times that a command ran */
+static int runs; /* how often a command ran */
 static struct settings ran_with;
 static char ran_operands[100];
 
@@ -119,7 +119,7 @@ static void operands_are_gathered_in_front_and_may_stand_between_options([[maybe
         assert_null(settings.dir);
 }
 
-static void somebody_elses_command_line_is_left_alone([[maybe_unused]] void **state) {
+static void the_command_line_of_another_program_is_left_alone([[maybe_unused]] void **state) {
         static const char *const words[][WORDS] = {{"x", "--json", "ls", "-d", "--help", "--"},
                                                    {"--json", "x", "--", "ls", "-d", "--help", "--"}};
         struct settings settings;
@@ -148,25 +148,25 @@ static void the_last_of_several_counts_and_a_value_may_look_like_an_option([[may
         assert_false(settings.json);
 }
 
-static void a_wrong_command_line_is_refused_with_what_is_wrong([[maybe_unused]] void **state) {
+static void an_invalid_command_line_is_refused_with_the_reason([[maybe_unused]] void **state) {
         static const struct {
                 const char *words[WORDS];
                 const char *error;
         } cases[] = {
-                {{"--nope"}, "no option '--nope'"},
-                {{"-x"}, "no option '-x'"},
-                {{"--=x"}, "no option '--=x'"},
-                {{"--di", "/x"}, "no option '--di'"},
+                {{"--nope"}, "unknown option '--nope'"},
+                {{"-x"}, "unknown option '-x'"},
+                {{"--=x"}, "unknown option '--=x'"},
+                {{"--di", "/x"}, "unknown option '--di'"},
                 {{"--dir"}, "--dir needs a value (PATH)"},
                 {{"-p"}, "--pods needs a value (N)"},
                 {{"--json=1"}, "--json takes no value"},
-                {{"-jx"}, "no option '-jx'"},
-                {{"-j=1"}, "no option '-j=1'"},
+                {{"-jx"}, "unknown option '-jx'"},
+                {{"-j=1"}, "unknown option '-j=1'"},
                 {{"--pods", "-1"}, "--pods needs a number from 0 to 4294967295, not '-1'"},
                 {{"--pods=4294967296"}, "--pods needs a number from 0 to 4294967295, not '4294967296'"},
                 {{"--pods="}, "--pods needs a number from 0 to 4294967295, not ''"},
-                {{"word"}, "'word' is not expected here"},
-                {{"--", "--json"}, "'--json' is not expected here"},
+                {{"word"}, "unexpected argument 'word'"},
+                {{"--", "--json"}, "unexpected argument '--json'"},
         };
         struct settings settings;
         char *argv[WORDS + 2];
@@ -176,7 +176,7 @@ static void a_wrong_command_line_is_refused_with_what_is_wrong([[maybe_unused]] 
                 expect_error_text(parse(&commands[0], cases[i].words, &settings, &operands, argv), cases[i].error);
 }
 
-static void help_wins_wherever_it_stands([[maybe_unused]] void **state) {
+static void help_wins_at_any_position([[maybe_unused]] void **state) {
         char *argv[] = {(char *) "look", (char *) "--json", (char *) "--help", (char *) "--nope", nullptr};
         struct settings settings = {};
         enum nd_option_parsed parsed;
@@ -189,7 +189,7 @@ static void help_wins_wherever_it_stands([[maybe_unused]] void **state) {
         assert_int_equal(parsed, ND_PARSED_HELP);
 }
 
-/* Runs the program with its standard output and error in memory; both are returned as one text. */
+/* Runs the program with its standard output and error in memory; returns both as one text. */
 static char *ran(int *ret_code, const char *const *words) {
         int memory = memfd_create("output", MFD_CLOEXEC), out = dup(STDOUT_FILENO), error = dup(STDERR_FILENO);
         char *argv[WORDS + 2] = {(char *) "prog"}, text[4096];
@@ -230,16 +230,16 @@ static void mistakes_end_with_64_and_point_to_the_help([[maybe_unused]] void **s
         int code;
 
         runs = 0;
-        expect_text(ran_with_words(&code, "nope"), "prog: no command 'nope'\nTry 'prog --help'.\n");
+        expect_text(ran_with_words(&code, "nope"), "prog: unknown command 'nope'\nTry 'prog --help'.\n");
         assert_int_equal(code, ND_EXIT_USAGE);
-        expect_text(ran_with_words(&code, "look", "--nope"), "prog look: no option '--nope'\nTry 'prog look --help'.\n");
+        expect_text(ran_with_words(&code, "look", "--nope"), "prog look: unknown option '--nope'\nTry 'prog look --help'.\n");
         assert_int_equal(code, ND_EXIT_USAGE);
-        expect_text(ran_with_words(&code, "bare", "--json"), "prog bare: no option '--json'\nTry 'prog bare --help'.\n");
+        expect_text(ran_with_words(&code, "bare", "--json"), "prog bare: unknown option '--json'\nTry 'prog bare --help'.\n");
         assert_int_equal(code, ND_EXIT_USAGE);
         assert_int_equal(runs, 0);
 }
 
-static void help_and_version_are_no_mistake_but_no_command_is([[maybe_unused]] void **state) {
+static void help_and_version_succeed_but_a_missing_command_fails([[maybe_unused]] void **state) {
         static const char *const ways[] = {"--help", "-h", "help"};
         nd_autofree char *without = nullptr, *version = nullptr, *command = nullptr;
         int code;
@@ -265,13 +265,13 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(options_are_taken_in_every_spelling),
                 cmocka_unit_test(operands_are_gathered_in_front_and_may_stand_between_options),
-                cmocka_unit_test(somebody_elses_command_line_is_left_alone),
+                cmocka_unit_test(the_command_line_of_another_program_is_left_alone),
                 cmocka_unit_test(the_last_of_several_counts_and_a_value_may_look_like_an_option),
-                cmocka_unit_test(a_wrong_command_line_is_refused_with_what_is_wrong),
-                cmocka_unit_test(help_wins_wherever_it_stands),
+                cmocka_unit_test(an_invalid_command_line_is_refused_with_the_reason),
+                cmocka_unit_test(help_wins_at_any_position),
                 cmocka_unit_test(the_command_runs_with_its_settings_and_operands),
                 cmocka_unit_test(mistakes_end_with_64_and_point_to_the_help),
-                cmocka_unit_test(help_and_version_are_no_mistake_but_no_command_is),
+                cmocka_unit_test(help_and_version_succeed_but_a_missing_command_fails),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

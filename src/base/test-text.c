@@ -22,7 +22,7 @@ static void a_text_grows_and_stays_terminated([[maybe_unused]] void **state) {
         assert_false(text.overflow);
 }
 
-static void past_the_ceiling_the_rest_is_dropped_and_told([[maybe_unused]] void **state) {
+static void text_above_the_ceiling_is_dropped_and_sets_overflow([[maybe_unused]] void **state) {
         nd_autotext struct nd_text text = ND_TEXT(5);
 
         nd_text_add(&text, "abc");
@@ -34,7 +34,7 @@ static void past_the_ceiling_the_rest_is_dropped_and_told([[maybe_unused]] void 
         assert_string_equal(nd_text_get(&text), "abcde");
 }
 
-static void exactly_the_ceiling_is_no_overflow([[maybe_unused]] void **state) {
+static void exactly_the_ceiling_is_not_an_overflow([[maybe_unused]] void **state) {
         nd_autotext struct nd_text text = ND_TEXT(3);
 
         nd_text_add(&text, "abc");
@@ -81,7 +81,7 @@ static void a_number_above_its_ceiling_is_out_of_range([[maybe_unused]] void **s
 }
 
 /* The right column was printed by Go's %q. */
-static void quoting_is_go_s([[maybe_unused]] void **state) {
+static void quoting_equals_gos([[maybe_unused]] void **state) {
         static const struct {
                 const char *text;
                 const char *quoted;
@@ -102,7 +102,8 @@ static void quoting_is_go_s([[maybe_unused]] void **state) {
                 {"\xef\xbb\xbf", "\"\\ufeff\""},
                 {"\xee\x80\x80", "\"\\ue000\""},
                 {"\xf4\x8f\xbf\xbf", "\"\\U0010ffff\""},
-                {"\xef\xbf\xbd", "\"\xef\xbf\xbd\""}, /* the replacement character itself is printable */
+                /* The replacement character itself is printable. */
+                {"\xef\xbf\xbd", "\"\xef\xbf\xbd\""},
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++)
@@ -125,7 +126,7 @@ static void only_shortest_forms_are_utf8([[maybe_unused]] void **state) {
         assert_false(nd_text_utf8_valid("\xf0\x80\x80\x80", 4));
         assert_false(nd_text_utf8_valid("\xf4\x90\x80\x80", 4)); /* above U+10FFFF */
         assert_false(nd_text_utf8_valid("\xf8\x88\x80\x80\x80", 5));
-        assert_false(nd_text_utf8_valid("\xe2\x82", 2)); /* cut */
+        assert_false(nd_text_utf8_valid("\xe2\x82", 2)); /* truncated */
         assert_false(nd_text_utf8_valid("\x80", 1));
 }
 
@@ -140,12 +141,12 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_empty_text_is_an_empty_string),
                 cmocka_unit_test(a_text_grows_and_stays_terminated),
-                cmocka_unit_test(past_the_ceiling_the_rest_is_dropped_and_told),
-                cmocka_unit_test(exactly_the_ceiling_is_no_overflow),
+                cmocka_unit_test(text_above_the_ceiling_is_dropped_and_sets_overflow),
+                cmocka_unit_test(exactly_the_ceiling_is_not_an_overflow),
                 cmocka_unit_test(a_stolen_text_leaves_an_empty_one_with_the_same_ceiling),
                 cmocka_unit_test(numbers_are_decimal_digits_and_nothing_else),
                 cmocka_unit_test(a_number_above_its_ceiling_is_out_of_range),
-                cmocka_unit_test(quoting_is_go_s),
+                cmocka_unit_test(quoting_equals_gos),
                 cmocka_unit_test(a_null_byte_is_quoted_like_any_other),
                 cmocka_unit_test(only_shortest_forms_are_utf8),
                 cmocka_unit_test(a_prefix_is_at_the_beginning),

@@ -9,7 +9,7 @@
 #include "base/option.h"
 #include "base/text.h"
 
-/* Words that every format has to escape. */
+/* Texts that every format has to escape. */
 #define NASTY "it's [a] \"b\" $c `d` \\e *f* _g_"
 
 static const struct nd_option options[] = {
@@ -89,7 +89,8 @@ static void man_page_sections_escape_what_scdoc_would_take_for_markup([[maybe_un
         expect_contains(text, "*-h*, *--help*\n\tprint this help.\n");
 }
 
-/* Runs a shell on a file; its exit code, or -1 when there is no such shell. What it prints comes back too. */
+/* Runs a shell on a file and captures its output; returns the exit status, or -1 if the shell is
+ * not installed. */
 static int shell(const char *const *argv, char **ret_output) {
         nd_autotext struct nd_text text = ND_TEXT(1 << 16);
         char piece[4096];
@@ -115,7 +116,8 @@ static int shell(const char *const *argv, char **ret_output) {
         return WIFEXITED(status) && WEXITSTATUS(status) != 127 ? WEXITSTATUS(status) : -1;
 }
 
-/* Whether the shell takes the script as it is; `-n` reads it without running it. -1 when there is no such shell. */
+/* Whether the shell accepts the script; `-n` parses it without running it. -1 if the shell is not
+ * installed. */
 static int shell_complaints(const char *name, void (*print)(const struct nd_option_program *program, FILE *to)) {
         scratch_directory directory = scratch_make();
         nd_autofree char *script = printed(print), *path = nd_format("%s/completion", directory), *output = nullptr;
@@ -148,7 +150,7 @@ static void fish_takes_the_completion([[maybe_unused]] void **state) {
         shell_reads("fish", nd_option_usage_fish);
 }
 
-/* What bash offers after the words, one per line. */
+/* bash's completions of these words, one per line. */
 static char *bash_offers(const char *words, int position) {
         scratch_directory directory = scratch_make();
         nd_autofree char *script = printed(nd_option_usage_bash), *command = nullptr;
@@ -179,7 +181,7 @@ static void bash_offers_commands_options_and_directories([[maybe_unused]] void *
         expect_text(bash_offers("prog bare -", 2), "--help\n");
 }
 
-static void completions_know_every_command_and_option([[maybe_unused]] void **state) {
+static void completions_have_every_command_and_option([[maybe_unused]] void **state) {
         nd_autofree char *zsh = printed(nd_option_usage_zsh), *fish = printed(nd_option_usage_fish);
 
         expect_contains(zsh, "#compdef prog\n");
@@ -199,7 +201,7 @@ int main(void) {
                 cmocka_unit_test(zsh_takes_the_completion),
                 cmocka_unit_test(fish_takes_the_completion),
                 cmocka_unit_test(bash_offers_commands_options_and_directories),
-                cmocka_unit_test(completions_know_every_command_and_option),
+                cmocka_unit_test(completions_have_every_command_and_option),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -8,7 +8,7 @@ static struct nd_error *parse(const char *text, yyjson_doc **ret) {
         return nd_yaml_parse(text, strlen(text), 1 << 20, ret);
 }
 
-/* Reads YAML and compares it with the JSON that it should be. */
+/* Parses YAML and compares it with the expected JSON. */
 static void reads_as(const char *yaml, const char *json) {
         nd_autojson yyjson_doc *doc = nullptr;
         nd_autofree char *written = nullptr;
@@ -40,7 +40,7 @@ static void json_is_yaml_too([[maybe_unused]] void **state) {
         reads_as("{\"a\": [1, -2, 1.5, true, null, \"x\\ny\"]}", "{\"a\":[1,-2,1.5,true,null,\"x\\ny\"]}");
 }
 
-static void only_what_yaml_1_2_says_is_a_number_or_a_boolean([[maybe_unused]] void **state) {
+static void numbers_and_booleans_are_those_of_yaml_1_2([[maybe_unused]] void **state) {
         reads_as("[no, yes, on, off, y, n]", "[\"no\",\"yes\",\"on\",\"off\",\"y\",\"n\"]");
         reads_as("[0o7, 012, 0x1f, 1_000, +1, .5, 12:30, 1e]",
                  "[\"0o7\",\"012\",\"0x1f\",\"1_000\",\"+1\",\".5\",\"12:30\",\"1e\"]");
@@ -48,7 +48,7 @@ static void only_what_yaml_1_2_says_is_a_number_or_a_boolean([[maybe_unused]] vo
         reads_as("['true', \"1\", 'null']", "[\"true\",\"1\",\"null\"]");
 }
 
-static void what_makes_yaml_dangerous_is_refused_with_its_line([[maybe_unused]] void **state) {
+static void dangerous_yaml_is_refused_with_its_line([[maybe_unused]] void **state) {
         static const struct {
                 const char *yaml;
                 const char *words;
@@ -59,7 +59,7 @@ static void what_makes_yaml_dangerous_is_refused_with_its_line([[maybe_unused]] 
                 {"a: !!str 5\n", "line 1: anchors and tags"},
                 {"a: 1\nb: *a\n", "line 2: aliases"},
                 {"a: 1\n<<: {b: 1}\n", "line 2: merge keys"},
-                {"a: 1\nb: 2\na: 3\n", "line 3: key 'a' stands here a second time"},
+                {"a: 1\nb: 2\na: 3\n", "line 3: key 'a' appears a second time"},
                 {"--- 1\n--- 2\n", "line 2: a second document"},
                 {"? [a]\n: b\n", "line 1: a key must be plain text"},
                 {"? {a: b}\n: b\n", "line 1: a key must be plain text"},
@@ -99,10 +99,11 @@ static void the_number_of_values_has_a_ceiling([[maybe_unused]] void **state) {
 
         for (int i = 0; i <= ND_YAML_NODES; i++)
                 nd_text_add(&text, "- 1\n");
-        expect_error(parse(nd_text_get(&text), &doc), ND_INVALID, "more values than are read");
+        expect_error(parse(nd_text_get(&text), &doc), ND_INVALID, "too many values");
 }
 
-/* Looking for duplicate keys must not be quadratic, or a megabyte of YAML stops a daemon for many seconds. */
+/* Looking for duplicate keys must not be quadratic, or a megabyte of YAML stops a daemon for many
+ * seconds. */
 static void a_mapping_of_fifty_thousand_keys_is_read_in_seconds([[maybe_unused]] void **state) {
         nd_autotext struct nd_text text = ND_TEXT(1 << 20);
         nd_autojson yyjson_doc *doc = nullptr;
@@ -139,8 +140,8 @@ int main(void) {
                 cmocka_unit_test(kubernetes_yaml_reads_as_its_json),
                 cmocka_unit_test(an_empty_document_is_null),
                 cmocka_unit_test(json_is_yaml_too),
-                cmocka_unit_test(only_what_yaml_1_2_says_is_a_number_or_a_boolean),
-                cmocka_unit_test(what_makes_yaml_dangerous_is_refused_with_its_line),
+                cmocka_unit_test(numbers_and_booleans_are_those_of_yaml_1_2),
+                cmocka_unit_test(dangerous_yaml_is_refused_with_its_line),
                 cmocka_unit_test(a_quoted_merge_key_is_an_ordinary_key),
                 cmocka_unit_test(the_size_and_the_nesting_have_ceilings),
                 cmocka_unit_test(the_number_of_values_has_a_ceiling),

@@ -8,7 +8,7 @@ void nd_text_done(struct nd_text *text) {
         *text = ND_TEXT(text->ceiling);
 }
 
-/* Makes room for a terminated text of the given length. */
+/* Ensures capacity for a terminated text of the given length. */
 static void reserve(struct nd_text *text, size_t length) {
         size_t capacity = text->capacity > 0 ? text->capacity : 64;
 
@@ -86,7 +86,7 @@ int nd_text_parse_u32(const char *text, uint32_t *ret) {
         return 0;
 }
 
-/* Decodes one character; returns its length, or 0 where the bytes are not UTF-8. */
+/* Decodes one character; returns its length, or 0 for invalid UTF-8. */
 static size_t utf8_next(const char *bytes, size_t length, uint32_t *ret) {
         static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
         const unsigned char *b = (const unsigned char *) bytes;
@@ -141,8 +141,9 @@ bool nd_text_utf8_valid(const char *bytes, size_t length) {
 }
 
 static bool printable(uint32_t c) {
-        /* Go asks Unicode tables. Letters, marks and symbols below the private areas cover what the field's names hold;
-         * controls, separators, surrogates, non-characters and private use are escaped. */
+        /* Go uses Unicode tables. Letters, marks and symbols below the private areas cover the
+         * names in use; controls, separators, surrogates, non-characters and private use are
+         * escaped. */
         if (c < 0x7f)
                 return c >= 0x20;
         if (c < 0xa1 || c == 0xad)

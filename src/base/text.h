@@ -7,13 +7,13 @@
 
 #include "base/error.h"
 
-/* A growing buffer. Appending past the ceiling drops the rest and sets overflow, which whoever finishes the text must look
- * at: so a loop of appends needs one check. Zero-initialised with a ceiling is empty; bytes is always terminated. */
+/* A growing buffer. Appending past the ceiling drops the rest and sets overflow, which the caller
+ * checks once at the end. Zero-initialised with a ceiling is empty; bytes is always terminated. */
 struct nd_text {
         char *bytes;   /* nullptr while empty */
         size_t length; /* without the terminator */
         size_t capacity;
-        size_t ceiling; /* most bytes it may hold */
+        size_t ceiling; /* maximum length */
         bool overflow;
 };
 
@@ -28,19 +28,22 @@ const char *nd_text_get(const struct nd_text *text); /* "" while empty */
 
 #define nd_autotext nd_cleanup(nd_text_done)
 
-/* Decimal digits only: no sign, no space, no other base. Returns -EINVAL, or -ERANGE above the ceiling. */
+/* Decimal digits only: no sign, no space, no other base. Returns -EINVAL, or -ERANGE above the
+ * ceiling. */
 [[nodiscard]] int nd_text_parse_u64(const char *text, uint64_t ceiling, uint64_t *ret);
 [[nodiscard]] int nd_text_parse_u32(const char *text, uint32_t *ret);
 
-/* Appends a string as Go's %q prints it: double quotes, backslash escapes, \u for what is not printable, \x for bytes that
- * are not UTF-8. Error texts that must equal the kubelet's go through here. */
+/* Appends a string as Go's %q prints it: double quotes, backslash escapes, \u for what is not
+ * printable, \x for bytes that are not UTF-8. Error texts that must equal the kubelet's go through
+ * here. */
 void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length);
 [[nodiscard]] char *nd_text_quote(const char *string);
 
-/* Appends text with every byte that is not part of valid UTF-8 replaced by U+FFFD; a character never is cut in two at the ceiling. */
+/* Appends text with every byte that is not part of valid UTF-8 replaced by U+FFFD; the ceiling
+ * never splits a character. */
 void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length);
 
-/* The length of the UTF-8 character that the bytes begin with, 0 where they begin with none. */
+/* The length of the first UTF-8 character, 0 if the bytes do not begin with one. */
 [[nodiscard]] size_t nd_text_utf8_length(const char *bytes, size_t length);
 
 /* True for valid UTF-8 without surrogates or overlong forms. */

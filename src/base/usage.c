@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage.c - what else the option table gives: help, man page sections, completions */
+/* usage.c - output generated from the option table: help, man page sections, completions */
 #include <string.h>
 
 #include "base/option.h"
@@ -25,7 +25,7 @@ void nd_option_usage_program(const struct nd_option_program *program, FILE *to) 
         fprintf(to, "%s - %s\n\nUsage: %s COMMAND [OPTION...]\n\nCommands:\n", program->name, program->summary, program->name);
         for (const struct nd_option_command *c = program->commands; c->name; c++)
                 fprintf(to, "  %-10s %s\n", c->name, c->summary);
-        fprintf(to, "\n'%s COMMAND --help' tells a command's options, '%s --version' the version.\n", program->name,
+        fprintf(to, "\n'%s COMMAND --help' shows a command's options, '%s --version' the version.\n", program->name,
                 program->name);
 }
 
@@ -83,7 +83,8 @@ static void print_bash_words(const struct nd_option_command *command, FILE *to) 
         fputs("--help", to);
 }
 
-/* Per command one case branch for the words after which a value of this kind follows: "check--dir|check-d) ..." */
+/* One case branch per command for the words that a value of this kind follows: "check--dir|check-d)
+ * ..." */
 static void print_bash_values(const struct nd_option_program *program, enum nd_option_values values, const char *action,
                               FILE *to) {
         for (const struct nd_option_command *c = program->commands; c->name; c++) {

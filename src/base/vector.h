@@ -33,6 +33,7 @@
                 (vector)->count = (vector)->capacity = 0;                                                                     \
         } while (0)
 
-/* An empty vector has no items to step from: nullptr + 0 is undefined in C, and clang's sanitizer says so. */
+/* An empty vector has no items to step from: nullptr + 0 is undefined in C, and clang's sanitizer
+ * reports it. */
 #define nd_vector_each(item, vector)                                                                                          \
         for (__auto_type item = (vector)->items; item && item < (vector)->items + (vector)->count; item++)

@@ -6,8 +6,8 @@
 
 #include "base/map.h"
 
-/* One collection that is still open, the key that waits for its value, and the keys so far: yyjson's objects are lists, and
- * looking for a duplicate in one makes a large mapping take quadratic time. */
+/* One open collection, the key that waits for its value, and the keys so far: yyjson's objects are
+ * lists, and looking for a duplicate in one makes a large mapping take quadratic time. */
 struct level {
         yyjson_mut_val *value;
         yyjson_mut_val *key;
@@ -21,8 +21,10 @@ struct reader {
         size_t depth;
         size_t nodes;
         bool complete;
-        size_t line;                                                            /* where the document begins */
-        struct nd_error *(*take)(yyjson_doc *doc, size_t line, void *userdata); /* nullptr: one document is expected */
+        /* Where the document begins. */
+        size_t line;
+        /* Nullptr: one document is expected. */
+        struct nd_error *(*take)(yyjson_doc *doc, size_t line, void *userdata);
         void *userdata;
 };
 
@@ -48,7 +50,8 @@ static bool one_of(const char *text, const char *const *words, size_t count) {
         return false;
 }
 
-/* A plain scalar that is spelled like a JSON number is one: yyjson decides, so both formats have the same numbers. */
+/* A plain scalar spelled like a JSON number is one: yyjson decides, so both formats have the same
+ * numbers. */
 static yyjson_mut_val *number_or_null(yyjson_mut_doc *doc, const char *text, size_t length) {
         yyjson_mut_val *value = nullptr;
         nd_autojson yyjson_doc *number = nullptr;
@@ -81,12 +84,12 @@ static yyjson_mut_val *scalar_value(yyjson_mut_doc *doc, const yaml_event_t *eve
         return number ? number : yyjson_mut_strncpy(doc, text, length);
 }
 
-/* Puts a finished or just opened value where it belongs: the root, an array, or the waiting key. */
+/* Puts a finished or just opened value in its place: the root, an array, or the waiting key. */
 static struct nd_error *place(struct reader *r, const yaml_event_t *event, yyjson_mut_val *value) {
         struct level *top;
 
         if (++r->nodes > ND_YAML_NODES)
-                return refuse(event, "more values than are read from one document");
+                return refuse(event, "too many values in one document");
         if (r->depth == 0) {
                 yyjson_mut_doc_set_root(r->doc, value);
                 return nullptr;
@@ -113,12 +116,12 @@ static struct nd_error *take_scalar(struct reader *r, const yaml_event_t *event)
                 return place(r, event, scalar_value(r->doc, event));
 
         if (nd_streq(text, "<<") && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
-                return refuse(event, "merge keys ('<<') are not read");
+                return refuse(event, "merge keys ('<<') are not supported");
         if (strlen(text) != length)
                 return refuse(event, "a key has a null byte");
         if (nd_map_has(&top->keys, text))
-                return nd_error_new(ND_INVALID, 0, "line %zu: key '%.*s' stands here a second time",
-                                    event->start_mark.line + 1, (int) (length < 100 ? length : 100), text);
+                return nd_error_new(ND_INVALID, 0, "line %zu: key '%.*s' appears a second time", event->start_mark.line + 1,
+                                    (int) (length < 100 ? length : 100), text);
         (void) nd_map_put(&top->keys, text, nullptr);
         top->key = yyjson_mut_strncpy(r->doc, text, length);
         return nullptr;
@@ -145,12 +148,12 @@ static bool has_anchor_or_tag(const yaml_event_t *event) {
         }
 }
 
-/* What was read so far, as a document that nobody changes any more. */
+/* Converts the values read so far to an immutable document. */
 static struct nd_error *keep(struct reader *r, yyjson_doc **ret) {
         if (!yyjson_mut_doc_get_root(r->doc))
                 yyjson_mut_doc_set_root(r->doc, yyjson_mut_null(r->doc));
         *ret = yyjson_mut_doc_imut_copy(r->doc, nullptr);
-        return *ret ? nullptr : nd_error_new(ND_EXHAUSTED, ENOMEM, "keep the YAML document");
+        return *ret ? nullptr : nd_error_new(ND_EXHAUSTED, ENOMEM, "copy the YAML document");
 }
 
 static struct nd_error *end_document(struct reader *r) {
@@ -170,18 +173,18 @@ static struct nd_error *end_document(struct reader *r) {
 
 static struct nd_error *begin_document(struct reader *r, const yaml_event_t *event) {
         if (r->complete && !r->take)
-                return refuse(event, "a second document; one is expected");
+                return refuse(event, "a second document, but one is expected");
         r->line = event->end_mark.line + (event->data.document_start.implicit ? 1 : 2);
         return nullptr;
 }
 
 static struct nd_error *take_event(struct reader *r, const yaml_event_t *event) {
         if (has_anchor_or_tag(event))
-                return refuse(event, "anchors and tags ('&', '!') are not read");
+                return refuse(event, "anchors and tags ('&', '!') are not supported");
 
         switch (event->type) {
         case YAML_ALIAS_EVENT:
-                return refuse(event, "aliases ('*') are not read");
+                return refuse(event, "aliases ('*') are not supported");
         case YAML_DOCUMENT_START_EVENT:
                 return begin_document(r, event);
         case YAML_DOCUMENT_END_EVENT:
