@@ -27,7 +27,7 @@ def nearly_full(person: Person) -> Iterator[None]:
     person.until(lambda: not pressed(person), "the end of the pressure", 90)
 
 
-def test_images_that_nobody_uses_make_room_before_anybody_is_evicted(person: Person, nearly_full: None) -> None:
+def test_unused_images_are_removed_before_pods_are_evicted(person: Person, nearly_full: None) -> None:
     person.pod("bystander", container(FOREVER), hostUsers=False)
     person.pod("visitor", container("true", image=NGINX), restartPolicy="Never")
     person.ready("bystander")

@@ -64,7 +64,7 @@ def line_with(running: subprocess.Popen[str], words: str, seconds: float = 300) 
 
 
 @pytest.mark.gate
-def test_exec_tells_output_errors_and_the_exit_code(person: Person, host_users: bool) -> None:
+def test_exec_returns_output_errors_and_the_exit_code(person: Person, host_users: bool) -> None:
     person.pod("shell", container(FOREVER), hostUsers=host_users)
     person.ready("shell")
     for code in (0, 3, 137):

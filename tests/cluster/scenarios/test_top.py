@@ -72,7 +72,7 @@ def top(person: Person, *arguments: str) -> dict[str, tuple[int, int]]:
     return figures(done.stdout) if done.returncode == 0 else {}
 
 
-def test_top_tells_what_pods_and_their_containers_take(person: Person, metrics: None, host_users: bool) -> None:
+def test_top_shows_usage_of_pods_and_their_containers(person: Person, metrics: None, host_users: bool) -> None:
     person.pod("taker", container(BUSY, name="busy", resources={"limits": {"cpu": "200m"}}),
                container(KEEPER, name="keeper"), hostUsers=host_users)
     person.ready("taker")
@@ -88,6 +88,6 @@ def test_top_tells_what_pods_and_their_containers_take(person: Person, metrics: 
     assert whole[0] >= 100 and whole[1] >= max(memory for _, memory in by_container.values())
 
 
-def test_top_tells_what_the_node_takes(person: Person, metrics: None) -> None:
+def test_top_shows_usage_of_the_node(person: Person, metrics: None) -> None:
     found = person.until(lambda: top(person, "node"), "the node's figures", 60)
     assert found["node1"][0] > 0 and found["node1"][1] > 50

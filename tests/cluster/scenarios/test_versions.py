@@ -86,7 +86,7 @@ def test_probes_and_restarts_work(somebody: Person) -> None:
     somebody.until(lambda: somebody.status("probed")["containerStatuses"][0]["restartCount"] >= 1, "a restart by the probe", 90)
 
 
-def test_its_figures_are_told(somebody: Person) -> None:
+def test_its_metrics_are_reported(somebody: Person) -> None:
     somebody.pod("counted", container("while :; do :; done & " + FOREVER), hostUsers=False)
     somebody.ready("counted")
 
@@ -102,7 +102,7 @@ def test_its_figures_are_told(somebody: Person) -> None:
 
 
 @pytest.mark.gate
-def test_what_another_users_pod_cannot_have_is_refused_or_unknown(older: tuple[str, cluster.Cluster], somebody: Person) -> None:
+def test_host_network_with_a_user_namespace_is_refused_or_unknown(older: tuple[str, cluster.Cluster], somebody: Person) -> None:
     """hostNetwork beside users of its own: since 1.35 behind a gate; an older kubelet says that it cannot, and does not run it with the host's users."""
     somebody.apply("Pod", "both", spec={"containers": [container(FOREVER)], "hostNetwork": True, "hostUsers": False, "nodeName": "node1"})
 

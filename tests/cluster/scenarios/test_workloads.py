@@ -102,7 +102,7 @@ def test_hooks_run_after_the_start_and_before_the_end(person: Person, host_users
 
 
 @pytest.mark.gate
-def test_a_container_that_fails_is_started_again_and_its_end_is_told(person: Person, host_users: bool) -> None:
+def test_a_failed_container_is_restarted_and_its_exit_is_reported(person: Person, host_users: bool) -> None:
     person.pod("failing", container("echo attempt; echo last words >/dev/termination-log; exit 3"), hostUsers=host_users)
     found = person.until(lambda: [one for one in person.status("failing").get("containerStatuses", []) if one["restartCount"] >= 2], "two restarts", 90)
     ended = found[0]["lastState"]["terminated"]

@@ -122,7 +122,7 @@ def test_a_name_cannot_be_used_twice(kubectl: Kubectl) -> None:
     assert "is running already" in done.stderr
 
 
-def test_a_runtime_that_is_not_known_is_refused_with_those_that_are(dev: Dev) -> None:
+def test_an_unknown_runtime_is_refused_with_the_known_ones(dev: Dev) -> None:
     done = dev.run("cluster", "up", "--runtime", "nobodys")
     assert done.returncode != 0
     assert "containerd" in done.stderr and "nodens" in done.stderr
@@ -191,7 +191,7 @@ def test_an_interrupted_start_leaves_nothing(dev: Dev, down: Callable[[str], str
     process.wait(120)
 
 
-def test_a_node_that_dies_is_told(dev: Dev, down: Callable[[str], str]) -> None:
+def test_a_dead_node_is_reported(dev: Dev, down: Callable[[str], str]) -> None:
     name = down("loses")
     assert dev.run("cluster", "up", "--name", name).returncode == 0
     # no timer: systemd would let it wait for up to a minute, to wake together with others

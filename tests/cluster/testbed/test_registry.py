@@ -48,7 +48,7 @@ def test_wrong_credentials_are_refused(auth: str) -> None:
             assert "the token server answers 401" in str(failure)
 
 
-def test_a_stranger_does_not_trust_it() -> None:
+def test_an_unrelated_client_does_not_trust_it() -> None:
     with registry.serving(port=storage.free_port(), sets=("own",)) as site:
         with pytest.raises(urllib.error.URLError, match="CERTIFICATE_VERIFY_FAILED"):
             urllib.request.urlopen(f"https://{site.address}:{site.port}/v2/", timeout=60)

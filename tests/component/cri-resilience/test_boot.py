@@ -45,7 +45,7 @@ def reboot(runtime: runtimes.NodensCri, container: Container) -> None:
         shutil.rmtree(runtime.directory / gone)
 
 
-def test_people_see_what_a_pod_has_and_that_it_is_what_was_promised(runtime: runtimes.NodensCri, directory: Path, shell: str) -> None:
+def test_operators_see_the_resources_of_a_pod_and_its_checks(runtime: runtimes.NodensCri, directory: Path, shell: str) -> None:
     world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     pod = world.run(name="seen")
@@ -67,7 +67,7 @@ def test_people_see_what_a_pod_has_and_that_it_is_what_was_promised(runtime: run
     world.clean()
 
 
-def test_what_ran_before_a_reboot_has_ended_with_it_and_can_be_removed(runtime: runtimes.NodensCri, directory: Path, shell: str) -> None:
+def test_containers_from_before_a_reboot_have_exited_and_can_be_removed(runtime: runtimes.NodensCri, directory: Path, shell: str) -> None:
     world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     pod = world.run(name="once")

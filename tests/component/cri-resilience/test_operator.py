@@ -172,7 +172,7 @@ def test_a_signal_that_ends_exec_leaves_the_terminal_as_it_was_and_no_command_be
     eventually(lambda: "4322" not in one.output("ps -o args"), 15, "the end of the command")
 
 
-def test_what_cannot_be_run_says_why_and_is_no_exit_code_of_a_command(node: Node) -> None:
+def test_a_command_that_cannot_run_is_an_error_distinct_from_its_exit_code(node: Node) -> None:
     pod = node.pods.run(name="web")
     pod.container(name="a")
     pod.container("exit 3", name="b").ended()
@@ -187,7 +187,7 @@ def test_what_cannot_be_run_says_why_and_is_no_exit_code_of_a_command(node: Node
 
 # ---- logs ----
 
-def test_logs_are_those_of_the_container_joined_and_cut_as_asked(node: Node) -> None:
+def test_logs_of_the_container_are_joined_and_cut_as_requested(node: Node) -> None:
     one = node.pods.run(name="web").container("echo one; echo two >&2; head -c 40000 /dev/zero | tr '\\0' x; echo; echo four; sleep 4321")
     eventually(lambda: len(one.log()) == 4, 15, "four lines")
     done = node.run("logs", "web")
@@ -255,7 +255,7 @@ def test_the_log_before_a_restart_is_there_as_long_as_its_container(node: Node) 
     assert done.returncode == 1 and "no previous container" in done.stderr.decode()
 
 
-def test_what_a_container_says_cannot_speak_to_the_terminal_and_a_pipe_gets_every_byte(node: Node) -> None:
+def test_container_output_is_escaped_on_a_terminal_and_unchanged_in_a_pipe(node: Node) -> None:
     one = node.pods.run(name="web").container(f"printf '{HOSTILE}\\n'; sleep 4321")
     eventually(one.log, 15, "a line")
     bytes_said = b"\033]0;owned\007\033[2J\302\233 31m\n"
@@ -270,7 +270,7 @@ def test_what_a_container_says_cannot_speak_to_the_terminal_and_a_pipe_gets_ever
 
 # ---- stats, top ----
 
-def test_what_containers_use_is_told_in_a_table_and_in_json(node: Node) -> None:
+def test_stats_are_printed_as_a_table_and_as_json(node: Node) -> None:
     busy = node.pods.run(name="busy").container("while true; do :; done", name="loop")
     node.pods.run(name="idle").container(name="sleep")
     found: dict[str, Any] = {}
@@ -328,14 +328,14 @@ def test_pods_are_stopped_with_their_grace_and_removed(node: Node, directory: Pa
     assert node.run("rm", "-f", "polite").returncode == 0
 
 
-def test_force_kills_at_once_what_does_not_listen(node: Node) -> None:
+def test_force_kills_unresponsive_containers_at_once(node: Node) -> None:
     node.pods.run(name="stubborn").container("trap '' TERM; while true; do sleep 1; done")
     began = time.monotonic()
     assert node.run("rm", "-f", "stubborn").returncode == 0
     assert time.monotonic() - began < 30 and gone(node, "stubborn"), "without --force it has a grace of 30 s"
 
 
-def test_whoever_removes_pods_beside_a_kubelet_is_warned(node: Node) -> None:
+def test_removing_pods_beside_a_kubelet_gives_a_warning(node: Node) -> None:
     node.pods.run(name="one")
     node.pods.run(name="two")
     node.pods.runtime.Status(node.pods.pb.StatusRequest(), timeout=120)
@@ -345,7 +345,7 @@ def test_whoever_removes_pods_beside_a_kubelet_is_warned(node: Node) -> None:
     assert node.run("rm").returncode == 64
 
 
-def test_a_removal_goes_on_when_whoever_asked_is_gone(node: Node) -> None:
+def test_a_removal_goes_on_after_the_client_has_disconnected(node: Node) -> None:
     one = node.pods.run(name="slow").container("trap 'echo asked' TERM; while true; do sleep 0.1; done")
     asking = subprocess.Popen(node.command("rm", "--grace", "10", "slow"), stdout=subprocess.DEVNULL)
     eventually(one.log, what="its being asked to end")

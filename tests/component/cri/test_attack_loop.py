@@ -210,7 +210,7 @@ def test_every_daemon_is_watched() -> None:
 
 # ---- the figures of disk use ----
 
-def test_what_lies_deep_is_counted(plain_pods: Pods, hostile: Path) -> None:
+def test_deep_directories_are_counted(plain_pods: Pods, hostile: Path) -> None:
     """The container hides what it writes below more directories than the daemon has descriptors or patience for."""
     one = attack(plain_pods, hostile, "deep", "4500", "100", userns=False, working_dir="/var")
     wait_until_ready(one, 120)

@@ -49,7 +49,7 @@ def test_a_neighbour_with_sys_admin_cannot_unlock_a_volume(pods: Pods, tmp_path:
     assert (tmp_path / "file").read_text() == "the host's\n" and os.listdir(tmp_path) == ["file"]
 
 
-def test_what_lies_behind_a_root_or_a_volume_cannot_be_uncovered(pods: Pods, tmp_path: Path) -> None:
+def test_files_below_a_root_or_a_volume_cannot_be_uncovered(pods: Pods, tmp_path: Path) -> None:
     """A copy of the root without its mounts, or the volume moved away, would show what the volume covers, and be writable."""
     for name in ("file", "hosts", "hostname", "resolv.conf"):    # the runtime mounts three of them, and makes nothing in a read-only volume
         (tmp_path / name).write_text("x")

@@ -76,7 +76,7 @@ def test_annotations_change_nothing(subject: Subject, plain_pods: Pods) -> None:
         assert MARK not in given and "annotations" not in json.loads(given) and "org.systemd" not in given
 
 
-def test_labels_of_an_image_are_nobodys_orders(subject: Subject, plain_pods: Pods, published: tuple[runtimes.registry_server.Site | None, validation.Names]) -> None:
+def test_labels_of_an_image_have_no_effect(subject: Subject, plain_pods: Pods, published: tuple[runtimes.registry_server.Site | None, validation.Names]) -> None:
     """CVE-2026-53488: an image's label became an order to the runtime, and a program of the image's author ran as root on the host."""
     site, names = published
     if site is None:
@@ -217,7 +217,7 @@ def opened(*paths: Path) -> Iterator[None]:
             path.chmod(stat.S_IMODE(mode))
 
 
-def test_only_root_is_answered_whatever_the_modes_say(subject: Subject) -> None:
+def test_only_root_is_answered_with_any_socket_mode(subject: Subject) -> None:
     runtime = of_nodens(subject)
     path = Path(subject.socket)
     assert "PermissionError" in as_nobody("python3", "-c", KNOCK, str(path)).stderr

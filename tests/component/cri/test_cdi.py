@@ -49,7 +49,7 @@ def test_a_container_without_it_has_nothing_of_it(pods: Pods, library: Path) -> 
     assert one.output("echo $THING$SHARED") == ""
 
 
-def test_a_device_that_nobody_describes_is_an_error_that_names_it(pods: Pods, library: Path) -> None:
+def test_an_unknown_device_is_an_error_that_names_it(pods: Pods, library: Path) -> None:
     pod = pods.run()
     error = refused(lambda: pod.container(**devices(pods, "two")))
     assert f"{KIND}=two" in error.details()
@@ -60,7 +60,7 @@ def test_a_device_whose_node_is_missing_is_an_error(pods: Pods, library: Path) -
     refused(lambda: pod.container(**devices(pods, "absent")))
 
 
-def test_an_annotation_gives_nobody_a_device(pods: Pods, library: Path, subject: Any) -> None:
+def test_an_annotation_does_not_give_a_device(pods: Pods, library: Path, subject: Any) -> None:
     """Whoever may write annotations on a pod must not choose the node's devices by them."""
     if subject.name != "nodens-cri":
         pytest.skip("containerd takes devices from annotations")

@@ -74,7 +74,7 @@ def test_containers_are_listed_by_pod_state_and_label(pods: Pods) -> None:
 
 
 @pytest.mark.parametrize(("command", "code", "reason"), [("exit 0", 0, "Completed"), ("exit 7", 7, "Error"), ("kill -9 $$", 137, "Error")])
-def test_the_exit_code_and_its_reason_are_told(pods: Pods, command: str, code: int, reason: str) -> None:
+def test_the_exit_code_and_its_reason_are_reported(pods: Pods, command: str, code: int, reason: str) -> None:
     found = pods.run().container(command).ended()
     if command.startswith("kill"):    # the first process of a pid namespace cannot kill itself
         assert found.exit_code in (0, 137)
@@ -104,7 +104,7 @@ def test_stopping_sends_sigterm_and_waits_for_the_end(pods: Pods) -> None:
     assert one.status().exit_code == 5 and 0.4 < time.monotonic() - started < 300
 
 
-def test_what_the_image_says_is_done_when_the_pod_says_nothing(pods: Pods, subject: Subject) -> None:
+def test_the_images_settings_are_the_defaults(pods: Pods, subject: Subject) -> None:
     one = pods.run().container(None, image=subject.images.tag("environment"))
     assert one.ended().exit_code == 0 and one.log() == [("stdout", "entry default")]
 
@@ -230,7 +230,7 @@ def test_statistics_are_listed_by_id_by_label_and_without_a_filter(pods: Pods) -
     assert {item.attributes.id for item in stats_of(pods, pod_sandbox_id=pod.id)} == ids
 
 
-def test_what_a_container_writes_is_in_its_statistics_within_half_a_minute(pods: Pods) -> None:
+def test_written_data_is_in_the_statistics_within_half_a_minute(pods: Pods) -> None:
     one = pods.run().container()
     one.output("dd if=/dev/urandom of=/big bs=1M count=8 conv=fsync 2>/dev/null")     # sync would wait for all that the machine has to write
 
@@ -303,7 +303,7 @@ def test_a_mount_over_a_hostile_link_of_the_image_stays_inside(pods: Pods, subje
     assert not Path("/etc/nodens-planted").exists() and one.output("cat /etc/group") == "mine"
 
 
-def test_the_status_tells_the_mounts_as_they_were_asked_for(pods: Pods, tmp_path: Path) -> None:
+def test_the_status_has_the_requested_mounts(pods: Pods, tmp_path: Path) -> None:
     pod = pods.run()
     asked = pod.mount(tmp_path, "/mnt", readonly=True)
     found = [mount for mount in pod.container(mounts=[asked]).status().mounts if mount.container_path == "/mnt"]
@@ -345,7 +345,7 @@ def mount_source(pid: int, place: str) -> Path:
     raise AssertionError(f"{place} comes from nowhere: {' '.join(line)}")
 
 
-def test_what_the_pod_mounts_counts_more_than_what_the_image_declares(pods: Pods, subject: Subject, tmp_path: Path) -> None:
+def test_mounts_of_the_pod_override_volumes_of_the_image(pods: Pods, subject: Subject, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("x")
     pod = pods.run()
     one = pod.container(image=subject.images.tag("volume"), mounts=[pod.mount(tmp_path, "/data")])
@@ -474,7 +474,7 @@ def test_a_link_in_the_place_of_a_log_is_not_followed(pods: Pods, tmp_path: Path
     assert victim.read_text() == "kept"
 
 
-def test_an_exit_is_told_though_the_logs_disk_is_full(pods: Pods, tmp_path: Path) -> None:
+def test_an_exit_is_reported_though_the_logs_disk_is_full(pods: Pods, tmp_path: Path) -> None:
     with mounted(tmp_path / "full", "-t", "tmpfs", "-o", "size=64k", "tmpfs") as logs:
         pod = pods.run(log_directory=str(logs))
         one = pod.container("i=0; while [ $i -lt 3000 ]; do echo $i is a line that fills the disk; i=$((i + 1)); done; exit 9")
@@ -518,7 +518,7 @@ def proc_cgroup(one: Container) -> str:
     return next(line[3:] for line in lines if line.startswith("0::")).lstrip("/")
 
 
-def test_the_oom_score_is_what_was_asked(pods: Pods) -> None:
+def test_the_oom_score_is_as_requested(pods: Pods) -> None:
     one = pods.run().container(resources={"oom_score_adj": 555})
     assert one.output("cat /proc/1/oom_score_adj") == "555"
 

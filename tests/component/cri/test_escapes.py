@@ -40,7 +40,7 @@ def test_the_hosts_files_as_a_leaked_descriptor_shows_them(pods: Pods, host_file
     assert (host_files / "crun").read_bytes().endswith(b"evil\n") == (not pods.users)
 
 
-def test_a_volume_that_leads_elsewhere_is_no_better_for_the_namespace(pods: Pods, host_files: Path) -> None:
+def test_a_volume_that_leads_elsewhere_is_not_contained_by_the_namespace(pods: Pods, host_files: Path) -> None:
     """CVE-2017-1002101 and CVE-2021-25741: a link in a volume makes the kubelet mount another directory of the host. The mount is mapped like any
     volume, so root inside is root in that directory, user namespace or not. What helps is that kubelet and runtime resolve paths safely."""
     pod = pods.run()
@@ -56,7 +56,7 @@ def test_a_setuid_program_that_was_planted_is_not_roots(pods: Pods, host_files: 
     assert (planted.stat().st_uid == 0) == (not pods.users)
 
 
-def test_a_process_that_is_out_is_nobody(pods: Pods) -> None:
+def test_an_escaped_process_is_unprivileged(pods: Pods) -> None:
     """Whatever way leads to the host's root directory, here a process's own: files of root stay closed."""
     secret = Path("/var/tmp/nodens-secret")
     secret.write_text("secret")
@@ -85,7 +85,7 @@ def test_root_inside_cannot_signal_or_trace_the_hosts_processes(pods: Pods) -> N
     assert one.execute(f"kill -0 {os.getpid()}").code == 0
 
 
-def test_two_pods_are_strangers_to_each_other(pods: Pods, tmp_path: Path) -> None:
+def test_two_pods_have_no_access_to_each_other(pods: Pods, tmp_path: Path) -> None:
     """CVE-2016-8867 and its like end inside a pod; a file that one pod leaves on a shared directory, unmapped, is not the other one's root's."""
     tmp_path.chmod(0o1777)
     for parent in tmp_path.parents:

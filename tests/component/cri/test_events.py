@@ -51,7 +51,7 @@ def following(pods: Pods) -> Iterator[Follower]:
         follower.thread.join(TIMEOUT)
 
 
-def test_a_pods_life_is_told_with_its_status(pods: Pods) -> None:
+def test_events_of_a_pod_have_its_status(pods: Pods) -> None:
     with following(pods) as follower:
         pod = pods.run()
         one = pod.container(SLEEP)
@@ -85,7 +85,7 @@ def test_the_deletion_of_a_pod_names_it(pods: Pods) -> None:
         assert follower.last(pod.id, DELETED).pod_sandbox_status.metadata.uid == pod.config.metadata.uid
 
 
-def test_an_end_by_itself_is_told(plain_pods: Pods) -> None:
+def test_an_exit_by_itself_is_an_event(plain_pods: Pods) -> None:
     with following(plain_pods) as follower:
         one = plain_pods.run().container("exit 7")
         eventually(lambda: STOPPED in follower.of(one.id), what="the end")
@@ -98,7 +98,7 @@ def test_two_followers_hear_the_same(plain_pods: Pods) -> None:
         eventually(lambda: one.of(pod.id) == [CREATED, STARTED] and other.of(pod.id) == [CREATED, STARTED], what="both to hear of it")
 
 
-def test_who_does_not_read_keeps_nobody_waiting_and_learns_the_newest(plain_pods: Pods, subject: Any) -> None:
+def test_a_slow_reader_delays_no_other_and_gets_the_latest_state(plain_pods: Pods, subject: Any) -> None:
     """A stream that nobody reads: the daemon goes on, stays small, and tells the state of things when it is read at last."""
     if subject.name != "nodens-cri":
         pytest.skip("containerd keeps every event for its followers")

@@ -74,7 +74,7 @@ def scene(daemon: tuple[runtimes.NodensCri, Path], subject: Subject, messages: r
             client.close()
 
 
-def test_each_handler_tells_what_it_can(scene: Scene) -> None:
+def test_each_handler_reports_its_features(scene: Scene) -> None:
     found = scene.handlers()
     assert {"", "crun", "noted", "broken", "nested"} <= found.keys()
     assert found["noted"].user_namespaces and found["noted"].recursive_read_only_mounts and found[""].user_namespaces

@@ -19,7 +19,7 @@ def test_an_image_is_mounted_read_only_and_its_programs_run(pods: Pods) -> None:
     assert one.output("stat -c %u:%g /mnt/etc/passwd") == "0:0"
 
 
-def test_the_status_tells_which_image_is_mounted(pods: Pods) -> None:
+def test_the_status_has_the_mounted_image(pods: Pods) -> None:
     pod = pods.run()
     found = [mount for mount in pod.container(mounts=[image_mount(pods, pods.image, **pod.mappings())]).status().mounts if mount.container_path == "/mnt"]
     assert len(found) == 1 and found[0].image.image == pods.pull(pods.image)

@@ -80,7 +80,7 @@ def test_an_image_pulled_by_digest_has_no_tag(images: Images) -> None:
     assert list(found.repo_tags) == [] and list(found.repo_digests) == [name]
 
 
-def test_an_image_pulled_by_tag_tells_its_digest_too(images: Images) -> None:
+def test_an_image_pulled_by_tag_has_its_digest_too(images: Images) -> None:
     images.pull(images.names.tag("tag", "test"))
     assert list(images.status(images.names.tag("tag", "test")).repo_digests) == [images.names.digest("tag")]
 
@@ -98,7 +98,7 @@ def test_a_pull_with_a_deadline_of_a_millisecond_exceeds_it(images: Images) -> N
     assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
-def test_pulls_that_end_at_any_moment_hurt_nobody(images: Images) -> None:
+def test_pulls_that_end_at_any_moment_leave_the_store_intact(images: Images) -> None:
     name = images.names.tag("1")
     for milliseconds in range(1, 80, 2):
         try:
@@ -155,7 +155,7 @@ def test_an_image_from_two_registries_is_one_image_with_two_tags(images: Images)
     assert images.status(first) is None and images.status(second) is None
 
 
-def test_a_verbose_status_tells_more(images: Images) -> None:
+def test_a_verbose_status_has_more_information(images: Images) -> None:
     images.pull(images.names.tag("1"))
     request = images.pb.ImageStatusRequest(image=images.spec(images.names.tag("1")), verbose=True)
     answer = images.stub.ImageStatus(request, timeout=TIMEOUT)
@@ -189,17 +189,17 @@ def test_the_status_of_an_absent_image_is_empty_and_no_error(images: Images) -> 
     assert images.status(images.names.tag("nothing")) is None
 
 
-def test_removing_an_unknown_image_is_no_error(images: Images) -> None:
+def test_removing_an_unknown_image_succeeds(images: Images) -> None:
     images.remove(images.names.tag("nothing"))
 
 
-def test_removing_an_image_twice_is_no_error(images: Images) -> None:
+def test_removing_an_image_twice_succeeds(images: Images) -> None:
     images.pull(images.names.tag("1"))
     images.remove(images.names.tag("1"))
     images.remove(images.names.tag("1"))
 
 
-def test_pulling_an_image_twice_is_no_error(images: Images) -> None:
+def test_pulling_an_image_twice_succeeds(images: Images) -> None:
     assert images.pull(images.names.tag("1")) == images.pull(images.names.tag("1"))
 
 

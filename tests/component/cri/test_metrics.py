@@ -31,7 +31,7 @@ def test_every_metric_is_described(plain_pods: Pods) -> None:
     assert all(descriptor.help for descriptor in found.values())
 
 
-def test_nodens_describes_all_that_the_kernel_can_tell(plain_pods: Pods, subject: Subject) -> None:
+def test_nodens_describes_all_metrics_of_the_kernel(plain_pods: Pods, subject: Subject) -> None:
     if subject.name != "nodens-cri":
         pytest.skip("upstream holds no runtime to these")
     answer = plain_pods.runtime.ListMetricDescriptors(plain_pods.pb.ListMetricDescriptorsRequest(), timeout=TIMEOUT)

@@ -105,7 +105,7 @@ def test_a_bandwidth_that_makes_no_sense_is_refused(scene: Scene, value: str) ->
     assert scene.pods.sandboxes() == []
 
 
-def test_a_new_daemon_says_whether_networks_are_still_what_they_were(scene: Scene) -> None:
+def test_a_restarted_daemon_reports_the_cni_check_of_networks(scene: Scene) -> None:
     if scene.runtime.name != "nodens-cri":
         pytest.skip("containerd never calls CHECK")
     whole, broken = scene.pods.run(annotations=LIMITED), scene.pods.run(annotations=LIMITED)

@@ -36,17 +36,17 @@ def test_the_status_names_the_default_handler_and_its_features(subject: Subject)
     assert answer.features.supplemental_groups_policy
 
 
-def test_the_runtime_tells_its_cgroup_driver(subject: Subject) -> None:
+def test_the_runtime_reports_its_cgroup_driver(subject: Subject) -> None:
     answer = subject.client.runtime.RuntimeConfig(subject.client.pb.RuntimeConfigRequest(), timeout=TIMEOUT)
     assert answer.linux.cgroup_driver in (subject.client.pb.SYSTEMD, subject.client.pb.CGROUPFS)
 
 
-def test_a_verbose_status_tells_more(subject: Subject) -> None:
+def test_a_verbose_status_has_more_information(subject: Subject) -> None:
     answer = subject.client.runtime.Status(subject.client.pb.StatusRequest(verbose=True), timeout=TIMEOUT)
     assert answer.info and all(isinstance(value, str) for value in answer.info.values())
 
 
-def test_a_pod_cidr_may_be_told(subject: Subject) -> None:
+def test_a_pod_cidr_may_be_set(subject: Subject) -> None:
     pb = subject.client.pb
     request = pb.UpdateRuntimeConfigRequest(runtime_config=pb.RuntimeConfig(network_config=pb.NetworkConfig(pod_cidr="10.200.0.0/24")))
     subject.client.runtime.UpdateRuntimeConfig(request, timeout=TIMEOUT)
@@ -101,7 +101,7 @@ def test_sandboxes_are_listed_by_state_and_label(pods: Pods) -> None:
     assert pods.sandboxes(label_selector={"which": "third"}) == []
 
 
-def test_the_status_tells_address_and_namespaces(pods: Pods) -> None:
+def test_the_status_has_address_and_namespaces(pods: Pods) -> None:
     pod = pods.run()
     found = pod.status()
     assert re.fullmatch(r"[0-9a-f.:]+", found.network.ip)
@@ -170,29 +170,29 @@ def test_a_sysctl_of_the_hosts_network_is_refused_to_a_pod_on_it(plain_pods: Pod
 
 # Idempotence
 
-def test_stopping_an_unknown_sandbox_is_no_error(plain_pods: Pods) -> None:
+def test_stopping_an_unknown_sandbox_succeeds(plain_pods: Pods) -> None:
     plain_pods.runtime.StopPodSandbox(plain_pods.pb.StopPodSandboxRequest(pod_sandbox_id=UNKNOWN), timeout=TIMEOUT)
 
 
-def test_removing_an_unknown_sandbox_is_no_error(plain_pods: Pods) -> None:
+def test_removing_an_unknown_sandbox_succeeds(plain_pods: Pods) -> None:
     plain_pods.runtime.RemovePodSandbox(plain_pods.pb.RemovePodSandboxRequest(pod_sandbox_id=UNKNOWN), timeout=TIMEOUT)
 
 
-def test_stopping_and_removing_a_sandbox_twice_is_no_error(pods: Pods) -> None:
+def test_stopping_and_removing_a_sandbox_twice_succeeds(pods: Pods) -> None:
     pod = pods.run()
     for call in (pod.stop, pod.stop, pod.remove, pod.remove):
         call()
 
 
-def test_stopping_an_unknown_container_is_no_error(plain_pods: Pods) -> None:
+def test_stopping_an_unknown_container_succeeds(plain_pods: Pods) -> None:
     plain_pods.runtime.StopContainer(plain_pods.pb.StopContainerRequest(container_id=UNKNOWN), timeout=TIMEOUT)
 
 
-def test_removing_an_unknown_container_is_no_error(plain_pods: Pods) -> None:
+def test_removing_an_unknown_container_succeeds(plain_pods: Pods) -> None:
     plain_pods.runtime.RemoveContainer(plain_pods.pb.RemoveContainerRequest(container_id=UNKNOWN), timeout=TIMEOUT)
 
 
-def test_stopping_and_removing_a_container_twice_is_no_error(pods: Pods) -> None:
+def test_stopping_and_removing_a_container_twice_succeeds(pods: Pods) -> None:
     one = pods.run().container()
     for call in (one.stop, one.stop, one.remove, one.remove, one.stop):
         call()

@@ -103,7 +103,7 @@ def waits(one: socket.socket) -> bool:
     return False
 
 
-def test_who_says_nothing_keeps_nobody_out(metrics: Path) -> None:
+def test_silent_clients_do_not_block_others(metrics: Path) -> None:
     def served() -> bool:
         """Whether there is an answer while clients that have not finished their requests are still there."""
         idle = []

@@ -145,7 +145,7 @@ def test_a_group_without_a_user_is_an_error(pods: Pods) -> None:
 
 
 @pytest.mark.parametrize("number", [-1, 1 << 31, (1 << 32) + 5, (1 << 32) - 1])
-def test_a_user_that_is_no_number_of_a_user_is_refused(pods: Pods, number: int) -> None:
+def test_an_invalid_user_number_is_refused(pods: Pods, number: int) -> None:
     pod = pods.run()
     refused(lambda: pod.container(security={"run_as_user": value(number)}))
 
@@ -265,7 +265,7 @@ def test_an_unmasked_proc_has_nothing_over_it(plain_pods: Pods) -> None:
     assert whole.execute("echo x >/proc/sys/kernel/core_pattern").code != 0 and whole.execute("echo h >/proc/sysrq-trigger").code != 0
 
 
-def test_what_the_kubelet_masks_is_masked(pods: Pods) -> None:
+def test_paths_that_the_kubelet_masks_are_masked(pods: Pods) -> None:
     one = pods.run().container()
     assert one.execute("cat /proc/kcore | head -c 1 | wc -c").stdout.strip() == "0" and one.execute("echo 1 >/proc/sysrq-trigger").code != 0
 
@@ -353,7 +353,7 @@ def test_a_pod_of_the_nodes_users_has_the_nodes_mapping(plain_pods: Pods) -> Non
     assert plain_pods.run(userns=False).container().output("cat /proc/self/uid_map").split() == Path("/proc/self/uid_map").read_text().split()
 
 
-def test_without_a_word_about_users_they_are_the_nodes(plain_pods: Pods) -> None:
+def test_without_a_user_namespace_option_users_are_the_nodes(plain_pods: Pods) -> None:
     pb = plain_pods.pb
     pod = plain_pods.run(namespaces={"userns_options": None})
     assert not pod.config.linux.security_context.namespace_options.HasField("userns_options")

@@ -52,11 +52,11 @@ def test_output_and_errors_come_apart(pods: Pods) -> None:
 
 @pytest.mark.parametrize(("command", "code"), [("exit 0", 0), ("exit 3", 3), ("exit 255", 255), ("kill -9 $$", 137)])
 @pytest.mark.parametrize("tty", [False, True])
-def test_the_exit_code_is_told(plain_pods: Pods, command: str, code: int, tty: bool) -> None:
+def test_the_exit_code_is_reported(plain_pods: Pods, command: str, code: int, tty: bool) -> None:
     assert streams_of(plain_pods.run().container(), command, stdout=True, tty=tty).exit_code() == code
 
 
-def test_a_command_that_does_not_exist_is_told_over_the_error_stream(plain_pods: Pods) -> None:
+def test_a_missing_command_is_reported_over_the_error_stream(plain_pods: Pods) -> None:
     told = streams_of(plain_pods.run().container(), ["/no/such/program"]).verdict()
     assert told["status"] == "Failure" and told["reason"] == "InternalError" and told["code"] == 500
     assert told["message"].startswith("Internal error occurred: error executing command in container: ")
@@ -84,19 +84,19 @@ def test_ten_megabytes_of_input_arrive_whole(plain_pods: Pods) -> None:
     assert streams.read("stdout").split()[0].decode() == hashlib.sha256(data).hexdigest()
 
 
-def test_input_that_the_command_does_not_want_is_no_trouble(plain_pods: Pods) -> None:
+def test_unread_input_does_no_harm(plain_pods: Pods) -> None:
     streams = streams_of(plain_pods.run().container(), "exec <&-; sleep 0.5; echo done; exit 4", stdin=True, stdout=True)
     streams.write("stdin", bytes(200_000))
     assert streams.read("stdout") == b"done\n" and streams.exit_code() == 4
 
 
-def test_what_is_left_in_the_pipe_at_the_end_is_sent(plain_pods: Pods) -> None:
+def test_output_left_in_the_pipe_at_the_exit_is_sent(plain_pods: Pods) -> None:
     streams = streams_of(plain_pods.run().container(), "head -c 60000 /dev/zero; exit 9", stdout=True)
     time.sleep(1)
     assert len(streams.read("stdout")) == 60000 and streams.exit_code() == 9
 
 
-def test_a_process_that_is_left_behind_keeps_nobody_waiting(plain_pods: Pods) -> None:
+def test_a_background_process_does_not_delay_the_end(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     streams = streams_of(one, "sleep 765 & echo done", stdout=True)
     assert streams.read("stdout") == b"done\n" and streams.exit_code() == 0
@@ -124,7 +124,7 @@ def test_control_c_interrupts_at_a_terminal(plain_pods: Pods) -> None:
 
 # Clients
 
-def test_a_client_that_is_gone_takes_the_command_with_it(plain_pods: Pods) -> None:
+def test_a_disconnected_client_ends_the_command(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     streams = streams_of(one, "sleep 654 & echo ready; sleep 653", stdout=True)
     streams.read("stdout", until=b"ready\n")
@@ -153,7 +153,7 @@ def test_pings_are_answered(plain_pods: Pods) -> None:
     assert streams.exit_code() == 0
 
 
-def test_an_older_protocol_is_told_in_words(plain_pods: Pods) -> None:
+def test_an_older_protocol_gets_the_error_as_text(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     assert streams_of(one, "exit 0", ("v3.channel.k8s.io",), stdout=True).read("error") == b""
     assert b"exit code 5" in streams_of(one, "exit 5", ("v3.channel.k8s.io",), stdout=True).read("error")
@@ -168,7 +168,7 @@ def attached(one: Container, **more: Any) -> Streams:
     return Streams(url, names)
 
 
-def test_attach_types_into_a_shell_and_sees_what_it_says(pods: Pods) -> None:
+def test_attach_types_into_a_shell_and_sees_its_output(pods: Pods) -> None:
     one = pods.run().container(["sh"], stdin=True)
     streams = attached(one, stdin=True, stdout=True, stderr=True)
     streams.write("stdin", b"echo hello\n")
@@ -222,7 +222,7 @@ def test_several_clients_see_the_same(plain_pods: Pods) -> None:
 
 
 @pytest.mark.parametrize("pause", [0, pytest.param(0.5, marks=pytest.mark.nightly)])
-def test_all_that_a_container_says_before_its_end_arrives(pods: Pods, pause: float) -> None:
+def test_all_output_of_a_container_before_its_exit_arrives(pods: Pods, pause: float) -> None:
     one = pods.run().container("read x; head -c 20971520 /dev/zero; echo the end", stdin=True)
     streams = attached(one, stdin=True, stdout=True)
     streams.write("stdin", b"\n")
@@ -296,14 +296,14 @@ def test_a_token_works_once(plain_pods: Pods) -> None:
         assert told.value.status == 404
 
 
-def test_a_protocol_that_nobody_knows_is_refused_with_those_that_are(plain_pods: Pods) -> None:
+def test_an_unknown_protocol_is_refused_with_the_supported_ones(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     with pytest.raises(Refused) as told:
         upgrade(url_of(one, "true", stdout=True), ["v9.channel.k8s.io"])
     assert told.value.status == 403 and "v4.channel.k8s.io" in told.value.head
 
 
-def test_strangers_on_the_port_keep_nobody_out(plain_pods: Pods) -> None:
+def test_idle_connections_do_not_block_clients(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     where = urlsplit(url_of(one, "true", stdout=True))
     strangers = [socket.create_connection((where.hostname, where.port), timeout=TIMEOUT) for _ in range(200)]
@@ -349,7 +349,7 @@ def test_a_crowd_of_another_user_drops_no_connection_of_roots(plain_pods: Pods, 
         early.close()
 
 
-def test_what_is_no_http_is_refused(plain_pods: Pods) -> None:
+def test_invalid_http_is_refused(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     where = url_of(one, "true", stdout=True)
     connection, head, _ = knock(where, "hello\r\n\r\n")
@@ -399,7 +399,7 @@ def test_a_port_of_a_pod_on_the_hosts_network_is_reached(plain_pods: Pods) -> No
     assert exchange(tunnels, tunnels.connect(12003, "0"), b"hello\n") == b"hello\n"
 
 
-def test_a_port_where_nobody_listens_is_told_over_the_error_stream(plain_pods: Pods) -> None:
+def test_a_closed_port_is_reported_over_the_error_stream(plain_pods: Pods) -> None:
     pod = plain_pods.run()
     listening(pod.container(ECHO), 7000)
     tunnels = Tunnels(forward_url(pod))
@@ -445,7 +445,7 @@ def test_megabytes_go_through_both_ways_and_each_way_ends_by_itself(plain_pods: 
     assert got[:64].decode() == hashlib.sha256(data).hexdigest() and got.endswith(bytes(4 * MIB))
 
 
-def test_a_client_that_does_not_read_and_a_server_that_does_not_hold_up_nobody_else(plain_pods: Pods) -> None:
+def test_a_client_or_server_that_does_not_read_blocks_no_other(plain_pods: Pods) -> None:
     pod = plain_pods.run()
     one = pod.container("nc -lk -p 7002 -e yes & nc -lk -p 7003 -e sleep 1000 & " + ECHO)
     for port in (7000, 7002, 7003):
@@ -565,7 +565,7 @@ def test_websocket_pings_and_parts_of_messages(plain_pods: Pods) -> None:
     assert channels.read(STDOUT) == b"hello\n" and channels.pongs == [b"are you there", b"still"]
 
 
-def test_a_websocket_client_that_says_goodbye_takes_the_command_with_it(plain_pods: Pods) -> None:
+def test_a_websocket_client_that_closes_ends_the_command(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     channels = Channels(url_of(one, "echo ready; sleep 652", stdout=True))
     channels.read(STDOUT, until=b"ready\n")
@@ -574,7 +574,7 @@ def test_a_websocket_client_that_says_goodbye_takes_the_command_with_it(plain_po
     eventually(lambda: not processes(one, "sleep 652"), 15, "the command's end")
 
 
-def test_what_is_no_websocket_is_refused(plain_pods: Pods) -> None:
+def test_an_invalid_websocket_handshake_is_refused(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     for wrong, status in (({"version": "8"}, 400), ({"method": "POST"}, 400), ({"protocol": "v9.channel.k8s.io"}, 403)):
         with pytest.raises(Refused) as told:
@@ -586,7 +586,7 @@ def test_what_is_no_websocket_is_refused(plain_pods: Pods) -> None:
     assert Streams(url_of(one, "echo fine", stdout=True), ["error", "stdout"]).read("stdout") == b"fine\n"
 
 
-def test_a_client_that_says_nothing_is_asked_whether_he_is_there(plain_pods: Pods) -> None:
+def test_an_idle_client_gets_keepalive_probes(plain_pods: Pods) -> None:
     """One that is gone with more to say than its command takes is seen by nothing else. The kernel tells which timer a connection has."""
     streams = streams_of(plain_pods.run().container(), "sleep 1000", stdout=True)
     (_, ours), (_, theirs) = streams.socket.getsockname(), streams.socket.getpeername()
@@ -623,7 +623,7 @@ def rude_client(one: Container, rng: random.Random) -> None:
     client.close()
 
 
-def test_who_hangs_up_at_any_moment_hurts_nobody_else(subject: Subject, plain_pods: Pods) -> None:
+def test_a_client_that_disconnects_at_any_moment_affects_no_other(subject: Subject, plain_pods: Pods) -> None:
     pod = plain_pods.run()
     one = pod.container("nc -lk -p 7002 -e yes & nc -lk -p 7000 -e cat & exec cat", stdin=True)
     for port in (7000, 7002):

@@ -94,7 +94,7 @@ def test_a_filesystem_that_cannot_be_mapped_is_named_with_path_and_kind(pods: Po
         assert str(place) in error.details() and "overlay" in error.details() and "idmap" in error.details().lower()
 
 
-def test_the_images_files_have_the_owners_that_the_image_says(pods: Pods, subject: Subject) -> None:
+def test_the_images_files_have_the_owners_of_the_image(pods: Pods, subject: Subject) -> None:
     one = pods.run().container(image=subject.images.tag("owners"))
     assert one.output("stat -c %u:%g /owners/0 /owners/1000 /owners/65535").split() == ["0:0", "1000:1000", "65535:65535"]
     assert one.output("stat -c %u /owners/65536 /owners/200000").split() == ["65534", "65534"]
@@ -190,7 +190,7 @@ def test_mounts_of_the_host_come_into_a_volume_that_asks_for_them(pods: Pods, tm
         assert os.path.ismount(shared)
 
 
-def test_a_read_only_volume_follows_what_the_host_changes(pods: Pods, tmp_path: Path) -> None:
+def test_a_read_only_volume_follows_changes_of_the_host(pods: Pods, tmp_path: Path) -> None:
     """As the kubelet does with secrets: a link is replaced. And a socket in it can be connected to."""
     for name in ("1", "2"):
         (tmp_path / name).mkdir()
@@ -247,7 +247,7 @@ def test_nothing_of_the_nodes_cgroups_lies_under_the_hosts_sys(pods: Pods, subje
     assert " ro," in one.output("grep ' /sys ' /proc/self/mountinfo")
 
 
-def test_a_process_is_a_stranger_on_the_host(pods: Pods) -> None:
+def test_a_process_is_unprivileged_on_the_host(pods: Pods) -> None:
     pod = pods.run()
     one = pod.container(security={"run_as_user": {"value": 1000}})
     status = Path(f"/proc/{one.pid()}/status").read_text()

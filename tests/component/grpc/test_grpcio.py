@@ -61,7 +61,7 @@ def test_a_stream_delivers_every_message_in_order(peer: Peer) -> None:
     assert sizes == [5000] * 2000
 
 
-def test_a_deadline_ends_the_call_in_time_and_tells_the_handler(peer: Peer) -> None:
+def test_a_deadline_ends_the_call_in_time_and_notifies_the_handler(peer: Peer) -> None:
     with peer.channel() as channel:
         unary(channel, "Echo")(b"warm", timeout=PATIENCE)
         for attempt, deadline in enumerate((0.3, 3, 30), 1):    # a slow machine may not have sent the request by then: again with more time
@@ -73,7 +73,7 @@ def test_a_deadline_ends_the_call_in_time_and_tells_the_handler(peer: Peer) -> N
     assert 1 <= peer.counts()["cancelled"] <= attempt
 
 
-def test_a_cancelled_call_tells_the_handler(peer: Peer) -> None:
+def test_a_cancelled_call_notifies_the_handler(peer: Peer) -> None:
     with peer.channel() as channel:
         future = unary(channel, "Slow").future(b"5000")
         assert peer.eventually(lambda found: found["calls"] == 2)["calls"] == 2, "the call, and the one that counts"
@@ -98,7 +98,7 @@ def stuck(peer: Peer) -> socket.socket:
     return raw
 
 
-def test_a_client_that_stops_reading_stalls_nobody(peer: Peer) -> None:
+def test_a_client_that_stops_reading_stalls_no_other(peer: Peer) -> None:
     raw = stuck(peer)
     with peer.channel() as channel:
         for _ in range(200):
