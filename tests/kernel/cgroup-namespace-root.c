@@ -2,7 +2,7 @@
 /* A cgroup namespace's root is the cgroup that the new process begins in.
  *
  * What the kernel does: CLONE_NEWCGROUP roots the namespace at the child's cgroup. With CLONE_INTO_CGROUP that is the leaf it is cloned
- * into, and the leaf's siblings are outside for ever; cloned first and moved afterwards, the root stays where the child began.
+ * into, and the leaf's siblings are outside forever; cloned first and moved afterwards, the root stays where the child began.
  *
  * Why nodens needs it: the init of a rootless node must live in a leaf, since only a cgroup without processes hands its controllers on, and
  * yet see the delegated cgroup as its root, to make pods' cgroups in it. So it is cloned in the delegated cgroup and moves. */

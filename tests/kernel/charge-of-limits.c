@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits of a user namespace are charged to whoever made it.
+/* Limits of a user namespace are charged to its creator.
  *
  * What the kernel does: what processes in a user namespace use of the limits per user (inotify instances, pending signals, user
  * namespaces, ...) counts in each namespace up to the first one, there against the user who made the namespace: its effective
@@ -97,7 +97,7 @@ static int node(void *argument) {
 }
 
 int main(void) {
-        /* A node within a user namespace of its own, so that the machine's own allowance is left alone. */
+        /* A node within a user namespace of its own, so that the host's own allowance is left alone. */
         struct nd_userns_map map = {.inside = 0, .outside = POD_ROOT, .count = 2 * BLOCK};
         struct nd_userns_plan plan = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1, .charge_to_root = true};
         int userns = -EBADF;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* evidence.h - how a kernel test tells what it saw
+/* evidence.h - how a kernel test reports what it saw
  *
  * A kernel test is a program that shows one behaviour the design leans on. It prints what it does and what the kernel
  * answered, and ends with 0 (as expected), 1 (not so) or 77 (cannot be tried here, and why). */

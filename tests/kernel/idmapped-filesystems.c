@@ -6,7 +6,7 @@
  * mounts of it do not change. A filesystem has to support it. Overlayfs does not (EINVAL), up to the kernels we know.
  *
  * Why nodens needs it: volumes and image layers keep the owners that containers see (0, 1000 ...), so that one copy serves every pod
- * whatever its block of IDs. And since an overlay cannot be idmapped, the layers below it must be. */
+ * for any block of IDs. And since an overlay cannot be idmapped, the layers below it must be. */
 #include "evidence.h"
 #include "sys/mount.h"
 

@@ -40,7 +40,7 @@ static void become_root(int fd) {
 
         step(read(fd, &byte, 1) == 1);
         step(setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0);
-        step(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0); /* or its children's maps would belong to root of the machine */
+        step(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0); /* or its children's maps would belong to root of the host */
 }
 
 static bool writable(const char *path) {

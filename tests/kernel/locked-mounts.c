@@ -49,7 +49,7 @@ static int in_pod(void *argument) {
         step(umount2(t->image, MNT_DETACH) == 0);
         expect(make_writable(t->late) && can_write(t->late_file), "what came as a clone from outside is writable in a moment");
         (void) make_writable(t->image);
-        expect(!can_write(t->image_file) && errno == EROFS, "an overlay without an upper directory is not, whatever its flag");
+        expect(!can_write(t->image_file) && errno == EROFS, "an overlay without an upper directory is not, with any flag");
         return EXIT_SUCCESS;
 }
 

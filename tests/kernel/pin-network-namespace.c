@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A network namespace that belongs to a pod's user namespace can be pinned where everybody looks for one.
+/* A network namespace that belongs to a pod's user namespace can be pinned at the usual place.
  *
  * What the kernel does: host root may bind-mount the file of a network namespace that a pod's user namespace owns, enter it by
  * that path and configure it, though its own user namespace does not own it; the pod's root may do the same inside, and
@@ -75,7 +75,7 @@ int main(void) {
 
         need_root();
         done(nd_mount_namespace_private());
-        step(mount("tmpfs", "/run", "tmpfs", 0, nullptr) == 0); /* not the machine's own /run */
+        step(mount("tmpfs", "/run", "tmpfs", 0, nullptr) == 0); /* not the host's own /run */
         step(mkdir("/run/netns", 0755) == 0);
         user = make_pod_userns(POD_ROOT, false);
 

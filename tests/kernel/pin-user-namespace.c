@@ -42,7 +42,7 @@ static int join_and_unshare(void *argument) {
 
         step(user >= 0);
         mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-        if (fork() == 0) { /* the one that goes in; it stays until its network namespace is pinned from outside */
+        if (fork() == 0) { /* the process that goes in; it stays until its network namespace is pinned from outside */
                 enter_userns(user);
                 step(unshare(CLONE_NEWNET) == 0);
                 step(raise(SIGSTOP) == 0);

@@ -28,7 +28,7 @@ int main(void) {
         need_root();
         done(nd_mount_namespace_private());
         step(mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) ==
-             0); /* whole, whatever was there before */
+             0); /* complete, replacing the old contents */
         userns = make_pod_userns(POD_ROOT, false);
 
         result = in_child(mount_in_userns, &userns);

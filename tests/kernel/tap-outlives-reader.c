@@ -70,7 +70,7 @@ static int lives_on(void *argument) {
         step(ioctl(probe, SIOCGIFFLAGS, &request) == 0);
         saw("a new tap, up, without a reader: IFF_RUNNING %s, carrier %d", request.ifr_flags & IFF_RUNNING ? "yes" : "no",
             carrier("tap0"));
-        expect(!carrier("tap0"), "the carrier says that nobody is there");
+        expect(!carrier("tap0"), "the carrier shows that no process is attached");
         done(nd_netlink_link_add_address(&netlink, link, &address));
         done(nd_netlink_route_replace(
                 &netlink, &(struct nd_netlink_route) {.link = link, .to = {.family = AF_INET}, .gateway = gateway}));

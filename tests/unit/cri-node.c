@@ -99,7 +99,7 @@ void cri_node_done(struct cri_node *node) {
 
 void cri_node_needs_oci_runtime(void) {
         if (geteuid() != 0 || !getenv("CONTAINER_PROGRAM") || !getenv("NODENS_MON"))
-                skip_because("containers need privilege, and meson tells where the programs are");
+                skip_because("containers need privilege, and meson sets the paths of the programs");
         if (system("command -v crun >/dev/null") != 0)
                 skip_because("there is no crun");
 }

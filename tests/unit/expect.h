@@ -37,7 +37,7 @@ static inline void expect_error_at(struct nd_error *error, enum nd_error_code co
         _fail(file, line);
 }
 
-/* The same with the whole text: for words that must equal somebody else's. */
+/* The same with the whole text: for texts that must equal those of another program. */
 static inline void expect_error_text_at(struct nd_error *error, const char *text, const char *file, int line) {
         nd_autofree char *copy = nd_strdup(nd_error_text(error));
         bool missing = !error;

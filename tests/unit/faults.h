@@ -4,7 +4,7 @@
  * Theory of operation
  *   faults_arm() puts our table into nd_sys and says which call is to fail, at which count and with which errno. The counters live in
  *   memory that is shared with children, since workers and the makers of namespaces do half of their calls in a child: a call
- *   counts wherever it is made. What libc or a program that was executed calls on its own is not counted.
+ *   counts at every call site. Calls of libc itself or of an executed program are not counted.
  *   A torture test raises the count until the operation passes without a fault; only then has every call failed once. */
 #pragma once
 

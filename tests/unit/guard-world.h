@@ -15,5 +15,5 @@ struct guard_world {
 void guard_world_make(struct guard_world *ret);
 void guard_world_done(struct guard_world *world);
 
-/* Tells the world an object, by its kind. Text that cannot be read aborts. */
+/* Adds an object to the world, by its kind. Aborts if the text cannot be parsed. */
 void guard_world_tell(struct guard_world *world, const char *json);

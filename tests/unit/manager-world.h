@@ -24,7 +24,7 @@ struct manager_found {
 
 int manager_world_start(void **state);
 int manager_world_finish(void **state);
-/* Opens the manager, again if it is open: the files are all that stays. */
+/* Opens the manager, again if it is open: only the files persist. */
 void manager_reopen(struct manager_world *world);
 void manager_put_file(struct manager_world *world, const char *uid, const char *text);
 void manager_put_block(struct manager_world *world, const char *uid, uint32_t first);

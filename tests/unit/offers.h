@@ -41,5 +41,5 @@ size_t offers_collect(struct nd_oci_store *store, nd_oci_store_used used, void *
 /* Does what the daemon's child does: removes what is in the trash. */
 void offers_empty_trash(struct nd_oci_store *store);
 
-/* System calls of ours without fsync: for preparing, where nobody cuts the power. */
+/* System calls of ours without fsync: for preparation, where a power cut is not tested. */
 void offers_hurry(bool hurry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* resources.h - what a process holds: open descriptors, children that nobody reaped */
+/* resources.h - resources of a process: open descriptors, unreaped children */
 #pragma once
 
 #include <stddef.h>

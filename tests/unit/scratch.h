@@ -13,7 +13,7 @@ void scratch_remove(char **path);
 /* Files below a scratch directory; the name is joined to it. All of these abort when the system refuses. */
 void scratch_write(const char *directory, const char *name, const void *bytes, size_t length);
 void scratch_text(const char *directory, const char *name, const char *text);
-char *scratch_read(const char *directory, const char *name); /* nullptr when there is no such file */
+char *scratch_read(const char *directory, const char *name); /* nullptr if the file does not exist */
 void scratch_mkdir(const char *directory, const char *name); /* and its parents below the directory */
 bool scratch_has(const char *directory, const char *name);
 size_t scratch_entries(const char *directory, const char *name); /* how many names a directory holds */

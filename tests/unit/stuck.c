@@ -24,7 +24,7 @@ static void answer(int fd, uint64_t unique, int error, const void *bytes, size_t
         (void) !write(fd, message, header.len);
 }
 
-/* Tells what its root is, and takes every other question without an answer. */
+/* Answers requests about its root, and leaves every other request unanswered. */
 [[noreturn]] static void serve(int fd) {
         static char question[1 << 20];
         const struct fuse_in_header *header = (const void *) question;

@@ -62,7 +62,7 @@ static bool strike(const struct torture *t, void *world, enum fault_call call, u
         if (!met && error)
                 fail_msg("%s failed without a fault: %s", t->name, nd_error_text(error));
         if (met && !error && !t->silent)
-                fail_msg("%s: %s number %u failed and nobody was told", t->name, fault_name(call), nth);
+                fail_msg("%s: %s number %u failed without an error", t->name, fault_name(call), nth);
         if (error)
                 check_text(t, call, error_number, error);
         if (resources_descriptors() != descriptors)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people do with a node, on a real cluster with a stock kubelet: `tools/dev test stories`, or against a cluster that is up with --cluster NAME."""
+"""User scenarios on a real cluster with a stock kubelet: `tools/dev test stories`, or against a cluster that is up with --cluster NAME."""
 import os
 import uuid
 from collections.abc import Iterator
@@ -54,11 +54,11 @@ def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
 
 @pytest.fixture
 def person(running: cluster.Cluster) -> Iterator[Person]:
-    """Somebody with a namespace of their own, in which nothing runs any more afterwards."""
+    """A user with a namespace, in which nothing runs any more afterwards."""
     one = Person(running, f"story-{uuid.uuid4().hex[:8]}")
     one.kubectl("create", "namespace", one.namespace)
     yield one
-    # What is on the node has gone before the next story begins; the namespace itself takes the API server longer.
+    # The pods are removed before the next scenario begins; the namespace itself takes the API server longer.
     one.kubectl("delete", "deployments,jobs,pods", "--all", "--cascade=foreground", "--timeout=300s", timeout=330)
     one.kubectl("delete", "namespace", one.namespace, "--wait=false")
 

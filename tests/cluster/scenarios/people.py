@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Somebody at work on a cluster: manifests in few words, and waiting for what comes of them."""
+"""A user of a cluster: short helpers for manifests and for waiting."""
 import json
 import time
 from collections.abc import Callable
@@ -61,7 +61,7 @@ class Person:
         return self.status(name)
 
     def until(self, condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-        """What the condition gives once it is true; else what the cluster has to say about it. A loaded machine has its PATIENCE at least."""
+        """Waits for a condition and returns its value; on a timeout fails with the state of the cluster. Waits at least PATIENCE, for loaded hosts."""
         seconds = max(seconds, PATIENCE)
         deadline = time.monotonic() + seconds
         while not (found := condition()):
@@ -72,7 +72,7 @@ class Person:
         return found
 
     def node_says(self, path: str) -> str:
-        """What the kubelet serves, through the API server."""
+        """A page of the kubelet, through the API server."""
         return self.kubectl("get", "--raw", f"/api/v1/nodes/node1/proxy/{path}")
 
     def images(self) -> str:

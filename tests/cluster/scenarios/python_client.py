@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people write with the Python client of Kubernetes to run a command in a pod. Run beside the cluster, with the pod's namespace and name; prints what it saw as JSON."""
+"""Runs a command in a pod with the Python client of Kubernetes. Run beside the cluster, with the pod's namespace and name; prints what it saw as JSON."""
 import json
 import sys
 from typing import Any

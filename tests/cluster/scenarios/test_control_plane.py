@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""KEP-5607's story: an administrator's control plane runs as static pods on the host's network, and its root is nobody on the host."""
+"""KEP-5607's story: a control plane runs as static pods on the host's network, and its root is unprivileged on the host."""
 from collections.abc import Iterator
 from typing import Any
 

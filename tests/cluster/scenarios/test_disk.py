@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A disk that is nearly full: images that nobody uses go first, and that is enough; nobody is evicted."""
+"""A disk that is nearly full: the kubelet removes unused images, and that is enough; no pod is evicted."""
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +8,7 @@ from people import BUSYBOX, FOREVER, Person, container, pod_spec
 NGINX = "registry.k8s.io/e2e-test-images/nginx:1.27-0"
 FILLER = "/var/lib/story-filler"
 THRESHOLD = 1 << 30     # nodefs.available in conftest.py
-SHORT = 24 << 20        # so much is missing to it: less than the images take that nobody uses
+SHORT = 24 << 20        # missing free space: less than the unused images take
 
 
 def available(person: Person) -> int:
@@ -36,10 +36,10 @@ def test_unused_images_are_removed_before_pods_are_evicted(person: Person, nearl
     name = NGINX.rpartition(":")[0]
     assert name in person.images()
     person.on_node(f"fallocate -l {available(person) - THRESHOLD + SHORT} {FILLER}")
-    person.until(lambda: name not in person.images(), "the removal of an image that nobody uses", 60)
+    person.until(lambda: name not in person.images(), "the removal of an unused image", 60)
     person.until(lambda: available(person) > THRESHOLD, "room", 20)
     assert BUSYBOX.rpartition(":")[0] in person.images(), "an image in use went"
-    # Until the pressure is over the kubelet takes nobody new: a job tries again. The image is pulled again.
+    # The kubelet admits no new pod until the pressure is over: a job retries. The image is pulled again.
     person.apply("Job", "again", "batch/v1", spec={"backoffLimit": 10, "template": {"spec": pod_spec(container("true", image=NGINX), restartPolicy="Never")}})
     person.kubectl("wait", "--for=condition=complete", "job/again", "--timeout=300s", timeout=330)
     status = person.status("bystander")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the kubelet tells of pods, with the gate PodAndContainerStatsFromCRI and without it: docs/kubelet.md says what is missing then."""
+"""The kubelet's metrics of pods, with the gate PodAndContainerStatsFromCRI and without it: docs/kubelet.md says what is missing then."""
 import json
 import re
 from collections.abc import Iterator

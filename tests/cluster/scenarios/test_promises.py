@@ -30,7 +30,7 @@ def test_privileges_inside_a_pod_are_worth_nothing_outside(person: Person) -> No
 
 @pytest.fixture
 def fuse_plugin(person: Person) -> Iterator[None]:
-    """The device comes from a device plugin, as on a real node: nobody needs to be privileged for it."""
+    """The device comes from a device plugin, as on a real node: no pod needs to be privileged for it."""
     person.on_node("cat >/run/fuse-plugin.py; chmod 666 /dev/fuse; systemd-run --unit=fuse-plugin --collect python3 -B /run/fuse-plugin.py " + FUSE,
                    stdin=(Path(__file__).parent / "device_plugin.py").read_text())
     try:
@@ -41,7 +41,7 @@ def fuse_plugin(person: Person) -> Iterator[None]:
 
 
 def test_sys_admin_mounts_fuse_inside(person: Person, fuse_plugin: None) -> None:
-    """busybox's mount speaks enough FUSE to mount; the filesystem's server is whoever holds the descriptor."""
+    """busybox's mount speaks enough FUSE to mount; the process that holds the descriptor is the filesystem's server."""
     script = ("exec 3<>/dev/fuse && mkdir -p /tmp/f && mount -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 story /tmp/f && grep /tmp/f /proc/mounts; "
               f"echo end; {FOREVER}")
     for name, capabilities in (("fuse", ["SYS_ADMIN"]), ("without", [])):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a reboot and a power cut of the node make of its pods, with a stock kubelet that comes back and asks."""
+"""Pods after a reboot and a power cut of the node, with a stock kubelet."""
 import subprocess
 
 import pytest

@@ -46,11 +46,11 @@ def metrics(running: cluster.Cluster) -> Iterator[None]:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as stream:
         process = subprocess.Popen(running.command([str(program), *flags]), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT)
-    somebody = Person(running, "kube-system")
+    user = Person(running, "kube-system")
     try:
         for one in service():
-            somebody.kubectl("apply", "-f", "-", stdin=json.dumps(one))
-        somebody.until(lambda: process.poll() is not None or running.kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes").returncode == 0,
+            user.kubectl("apply", "-f", "-", stdin=json.dumps(one))
+        user.until(lambda: process.poll() is not None or running.kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes").returncode == 0,
                        "the metrics API", 120)
         assert process.poll() is None, log.read_text(errors="replace")[-2000:]
         yield
@@ -67,7 +67,7 @@ def figures(text: str) -> dict[str, tuple[int, int]]:
 
 
 def top(person: Person, *arguments: str) -> dict[str, tuple[int, int]]:
-    """Empty as long as the metrics server has asked nobody yet, which kubectl takes for an error."""
+    """Empty until the metrics server has scraped, which kubectl treats as an error."""
     done = person.cluster.kubectl(f"--namespace={person.namespace}", "top", *arguments, "--no-headers")
     return figures(done.stdout) if done.returncode == 0 else {}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stock kubelet of an older minor below a control plane of today, with nodens-cri: what people do with a pod in a user namespace. docs/kubelet.md tells
+"""A stock kubelet of an older minor below a control plane of today, with nodens-cri: common use of a pod in a user namespace. docs/kubelet.md says
 what differs. Each has a cluster of its own: `tools/dev test versions`."""
 import json
 import os
@@ -31,7 +31,7 @@ def older(request: pytest.FixtureRequest) -> Iterator[tuple[str, cluster.Cluster
 
 
 @pytest.fixture
-def somebody(older: tuple[str, cluster.Cluster]) -> Iterator[Person]:
+def user(older: tuple[str, cluster.Cluster]) -> Iterator[Person]:
     one = Person(older[1], f"story-{uuid.uuid4().hex[:8]}")
     one.kubectl("create", "namespace", one.namespace)
     yield one
@@ -40,8 +40,8 @@ def somebody(older: tuple[str, cluster.Cluster]) -> Iterator[Person]:
 
 
 @pytest.mark.gate
-def test_it_is_the_older_kubelet(older: tuple[str, cluster.Cluster], somebody: Person) -> None:
-    info = somebody.get("node", "node1")["status"]
+def test_it_is_the_older_kubelet(older: tuple[str, cluster.Cluster], user: Person) -> None:
+    info = user.get("node", "node1")["status"]
     assert info["nodeInfo"]["kubeletVersion"].startswith(f"v{older[0]}.") and info["nodeInfo"]["containerRuntimeVersion"].startswith("nodens://")
     handlers = {one.get("name", ""): one.get("features", {}) for one in info.get("runtimeHandlers", [])}
     print(f"kubelet {older[0]}: {json.dumps(handlers)}, features {json.dumps(info.get('features', {}))}")
@@ -49,69 +49,69 @@ def test_it_is_the_older_kubelet(older: tuple[str, cluster.Cluster], somebody: P
 
 
 @pytest.mark.gate
-def test_pods_have_users_of_their_own_and_their_files(somebody: Person) -> None:
+def test_pods_have_users_of_their_own_and_their_files(user: Person) -> None:
     script = f"cat /proc/self/uid_map; touch /v/mine; stat -c 'v %u' /v/mine; cat /c/key; {FOREVER}"
     mounts = [{"name": "v", "mountPath": "/v"}, {"name": "c", "mountPath": "/c"}]
-    somebody.apply("ConfigMap", "words", data={"key": "configured\n"})
+    user.apply("ConfigMap", "words", data={"key": "configured\n"})
     volumes = [{"name": "v", "emptyDir": {}}, {"name": "c", "configMap": {"name": "words"}}]
     maps = set()
     for name in ("one", "two"):
-        somebody.pod(name, container(script, volumeMounts=mounts), volumes=volumes, hostUsers=False)
+        user.pod(name, container(script, volumeMounts=mounts), volumes=volumes, hostUsers=False)
     for name in ("one", "two"):
-        somebody.ready(name)
-        words = somebody.log(name).split()
+        user.ready(name)
+        words = user.log(name).split()
         assert words[0] == "0" and int(words[1]) >= 65536 and words[2] == "65536" and words[3:] == ["v", "0", "configured"], words
         maps.add(words[1])
     assert len(maps) == 2
-    somebody.pod("host", container(f"cat /proc/self/uid_map; {FOREVER}"))
-    somebody.ready("host")
-    assert somebody.log("host").split()[1] == "0"
+    user.pod("host", container(f"cat /proc/self/uid_map; {FOREVER}"))
+    user.ready("host")
+    assert user.log("host").split()[1] == "0"
 
 
 @pytest.mark.gate
-def test_commands_logs_and_ports_reach_it(somebody: Person) -> None:
-    somebody.pod("served", container("echo started; nc -lk -p 7000 -e cat"), hostUsers=False)
-    somebody.ready("served")
-    assert somebody.kubectl("exec", "served", "--", "sh", "-c", "echo $((6*7))").strip() == "42"
-    assert somebody.log("served") == "started\n"
-    done = somebody.cluster.kubectl(f"--namespace={somebody.namespace}", "exec", "served", "--", "sh", "-c", "exit 5")
+def test_commands_logs_and_ports_reach_it(user: Person) -> None:
+    user.pod("served", container("echo started; nc -lk -p 7000 -e cat"), hostUsers=False)
+    user.ready("served")
+    assert user.kubectl("exec", "served", "--", "sh", "-c", "echo $((6*7))").strip() == "42"
+    assert user.log("served") == "started\n"
+    done = user.cluster.kubectl(f"--namespace={user.namespace}", "exec", "served", "--", "sh", "-c", "exit 5")
     assert "exit code 5" in done.stderr
 
 
-def test_probes_and_restarts_work(somebody: Person) -> None:
+def test_probes_and_restarts_work(user: Person) -> None:
     alive = {"exec": {"command": ["test", "-e", "/alive"]}, "periodSeconds": 1, "timeoutSeconds": 30, "failureThreshold": 2}
-    somebody.pod("probed", container("touch /alive; sleep 8; rm /alive; " + FOREVER, livenessProbe=alive, readinessProbe=alive,
+    user.pod("probed", container("touch /alive; sleep 8; rm /alive; " + FOREVER, livenessProbe=alive, readinessProbe=alive,
                                      startupProbe=alive | {"failureThreshold": 300}), hostUsers=False)
-    somebody.ready("probed")
-    somebody.until(lambda: somebody.status("probed")["containerStatuses"][0]["restartCount"] >= 1, "a restart by the probe", 90)
+    user.ready("probed")
+    user.until(lambda: user.status("probed")["containerStatuses"][0]["restartCount"] >= 1, "a restart by the probe", 90)
 
 
-def test_its_metrics_are_reported(somebody: Person) -> None:
-    somebody.pod("counted", container("while :; do :; done & " + FOREVER), hostUsers=False)
-    somebody.ready("counted")
+def test_its_metrics_are_reported(user: Person) -> None:
+    user.pod("counted", container("while :; do :; done & " + FOREVER), hostUsers=False)
+    user.ready("counted")
 
     def summary() -> dict[str, object] | None:
-        pods = json.loads(somebody.node_says("stats/summary"))["pods"]
+        pods = json.loads(user.node_says("stats/summary"))["pods"]
         return next((one for one in pods if one["podRef"]["name"] == "counted" and one.get("containers") and one.get("memory", {}).get("workingSetBytes")), None)
 
-    found = somebody.until(summary, "figures of the pod", 90)
+    found = user.until(summary, "figures of the pod", 90)
     print(f"figures: {sorted(found)}")
     assert found["containers"][0]["name"] == "main"
-    told = somebody.node_says("metrics/cadvisor")
+    told = user.node_says("metrics/cadvisor")
     print("cAdvisor names the container:", bool(re.search(r'container="main"[^}]*pod="counted"', told)))
 
 
 @pytest.mark.gate
-def test_host_network_with_a_user_namespace_is_refused_or_unknown(older: tuple[str, cluster.Cluster], somebody: Person) -> None:
+def test_host_network_with_a_user_namespace_is_refused_or_unknown(older: tuple[str, cluster.Cluster], user: Person) -> None:
     """hostNetwork beside users of its own: since 1.35 behind a gate; an older kubelet says that it cannot, and does not run it with the host's users."""
-    somebody.apply("Pod", "both", spec={"containers": [container(FOREVER)], "hostNetwork": True, "hostUsers": False, "nodeName": "node1"})
+    user.apply("Pod", "both", spec={"containers": [container(FOREVER)], "hostNetwork": True, "hostUsers": False, "nodeName": "node1"})
 
     def said() -> list[str]:
-        events = somebody.kubectl("get", "events", "--field-selector=involvedObject.name=both", "-o", "json")
+        events = user.kubectl("get", "events", "--field-selector=involvedObject.name=both", "-o", "json")
         return [one["message"] for one in json.loads(events)["items"] if one["reason"].startswith("Failed")]
 
-    somebody.until(lambda: said() or somebody.status("both").get("phase") in ("Failed", "Running"), "the kubelet's word", 90)
-    status = somebody.status("both")
+    user.until(lambda: said() or user.status("both").get("phase") in ("Failed", "Running"), "the kubelet's word", 90)
+    status = user.status("both")
     print(f"kubelet {older[0]}: host network with own users: {status.get('phase')} {status.get('reason', '')} {status.get('message', '')}", said()[-1:])
     if status.get("phase") == "Running":
-        assert somebody.kubectl("exec", "both", "--", "cat", "/proc/self/uid_map").split()[1] != "0"
+        assert user.kubectl("exec", "both", "--", "cat", "/proc/self/uid_map").split()[1] != "0"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads as people write them: deployments, jobs, volumes, probes, hooks, restarts, logs, limits; with and without a user namespace."""
+"""Typical workloads: deployments, jobs, volumes, probes, hooks, restarts, logs, limits; with and without a user namespace."""
 import json
 
 import pytest
@@ -107,7 +107,7 @@ def test_a_failed_container_is_restarted_and_its_exit_is_reported(person: Person
     found = person.until(lambda: [one for one in person.status("failing").get("containerStatuses", []) if one["restartCount"] >= 2], "two restarts", 90)
     ended = found[0]["lastState"]["terminated"]
     assert ended["exitCode"] == 3 and ended["reason"] == "Error" and ended["message"].strip() == "last words"
-    # The kubelet keeps one dead container: until the next status is out, the one that the API server calls the previous may just have been removed.
+    # The kubelet keeps one dead container: until the next status is out, the container that the API server calls the previous may just have been removed.
     person.until(lambda: person.log("failing", "--previous").strip() == "attempt", "the log of the attempt before", 30)
 
 

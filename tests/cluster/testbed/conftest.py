@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of guests and clusters. They run on the machine itself, as root: `tools/dev test testbed`."""
+"""Tests of guests and clusters. They run on the host itself, as root: `tools/dev test testbed`."""
 import os
 import subprocess
 import time
@@ -40,7 +40,7 @@ class Dev:
                                 stderr=subprocess.STDOUT, text=True, start_new_session=True, env=self.environment())
 
     def wait_for_process(self, word: str, seconds: float = 300) -> None:
-        """Waits until something with this word in its command line runs."""
+        """Waits until a process with this text in its command line runs."""
         deadline = time.monotonic() + seconds
         while not any(word in command for command in self.processes().values()):
             assert time.monotonic() < deadline, f"no '{word}' was started within {seconds} s"
@@ -48,7 +48,7 @@ class Dev:
         self.note_namespaces()
 
     def note_namespaces(self) -> None:
-        """Remembers the namespaces of everything that runs now: nobody may be in them in the end."""
+        """Records the namespaces of all running processes: they must be empty in the end."""
         self.namespaces.note(list(self.processes()))
 
     def processes(self) -> dict[int, str]:
@@ -57,7 +57,7 @@ class Dev:
 
 @pytest.fixture(scope="session", autouse=True)
 def warm_caches() -> None:
-    """Makes whatever a cluster needs, so that no test waits for a compiler: on a new machine that takes half an hour."""
+    """Builds everything that a cluster needs, so that no test waits for a compiler: on a new host that takes half an hour."""
     one = Dev(uuid.uuid4().hex)
     name = f"warm-{os.getpid()}"
     up = one.run("cluster", "up", "--name", name, "--timeout", "600", timeout=5400)
@@ -67,7 +67,7 @@ def warm_caches() -> None:
 
 @pytest.fixture
 def dev() -> Iterator[Dev]:
-    """tools/dev, for a test after which nothing may be left on the machine."""
+    """tools/dev, for a test that must leave nothing on the host."""
     before = leftovers.Machine.now()
     one = Dev(uuid.uuid4().hex)
     yield one
@@ -76,7 +76,7 @@ def dev() -> Iterator[Dev]:
     still_there = one.namespaces.wait_until_left(GOING)
     one.namespaces.close()
     assert not still_there, f"namespaces are left: {still_there}"
-    assert not (grown := leftovers.Machine.now().more_than(before)), f"left on the machine: {grown}"
+    assert not (grown := leftovers.Machine.now().more_than(before)), f"left on the host: {grown}"
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a command may leave behind on the machine: processes, namespaces, mounts, loop devices, network links, files.
+"""What a command may leave behind on the host: processes, namespaces, mounts, loop devices, network links, files.
 
 Processes are known by a mark in their environment, which everything that tools/dev starts inherits; so other work on the
 same machine does not disturb the tests.
@@ -27,9 +27,9 @@ def processes(mark: str) -> dict[int, str]:
 
 
 class Namespaces:
-    """Namespaces in which somebody was, to see that nobody is in the end.
+    """Namespaces that had processes, to check that they are empty in the end.
 
-    They are held open meanwhile: the kernel gives the number of one that is gone to the next.
+    They are held open meanwhile: the kernel reuses the number of a removed one.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class Namespaces:
                 self.held[name] = descriptor
 
     def inhabited(self) -> dict[str, str]:
-        """Those in which any process on the machine is now, each with one such process."""
+        """The namespaces of all processes on the host, each with one such process."""
         found = {}
         for path in Path("/proc").glob("[0-9]*/ns/*"):
             try:
@@ -62,7 +62,7 @@ class Namespaces:
         return found
 
     def wait_until_left(self, seconds: float) -> dict[str, str]:
-        """Those that are still inhabited after a while (a killed process stays in its namespaces until it is reaped)."""
+        """The namespaces that still have processes after a while (a killed process stays in its namespaces until it is reaped)."""
         deadline = time.monotonic() + seconds
         while (still_there := self.inhabited()) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -76,7 +76,7 @@ class Namespaces:
 
 @dataclass(frozen=True)
 class Machine:
-    """What can be seen of the machine itself."""
+    """State of the host itself."""
 
     mounts: frozenset[str]
     loops: frozenset[str]
@@ -93,7 +93,7 @@ class Machine:
             frozenset(path.name for path in pinned.iterdir()) if pinned.is_dir() else frozenset())
 
     def more_than(self, before: "Machine") -> dict[str, frozenset[str]]:
-        """What is there now and was not before."""
+        """The entries that are new."""
         grown = {name: getattr(self, name) - getattr(before, name) for name in ("mounts", "loops", "links", "pinned")}
         return {name: extra for name, extra in grown.items() if extra}
 

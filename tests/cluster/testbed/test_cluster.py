@@ -191,7 +191,7 @@ def test_an_interrupted_start_leaves_nothing(dev: Dev, down: Callable[[str], str
     process.wait(120)
 
 
-def test_a_dead_node_is_reported(dev: Dev, down: Callable[[str], str]) -> None:
+def test_a_node_that_dies_is_reported(dev: Dev, down: Callable[[str], str]) -> None:
     name = down("loses")
     assert dev.run("cluster", "up", "--name", name).returncode == 0
     # no timer: systemd would let it wait for up to a minute, to wake together with others
@@ -199,7 +199,7 @@ def test_a_dead_node_is_reported(dev: Dev, down: Callable[[str], str]) -> None:
     assert told.returncode == 0, told.stderr
     deadline = time.monotonic() + 300
     while "ended: node1" not in dev.run("cluster", "status").stdout:
-        assert time.monotonic() < deadline, "`cluster status` does not tell that the node is gone"
+        assert time.monotonic() < deadline, "`cluster status` does not report the dead node"
         time.sleep(1)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Guests do as they are told, and survive abuse without a trace."""
+"""Guests run commands, and leave nothing behind when killed."""
 import signal
 import subprocess
 from collections.abc import Callable

@@ -12,7 +12,7 @@
  *      pipes    writes to standard output and error as fast as it can, without ends of lines
  *      stop     has processes that stop themselves
  *      fifos    puts fifos in the place of files that a runtime may read, and links to the host's paths in the place of directories
- *      rename   exchanges two directories of a tree for ever
+ *      rename   exchanges two directories of a tree forever
  *      forks    has children that come and go, and zombies */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What pods leave behind: everything on the machine that a runtime makes for them, counted before and after."""
+"""Leaks of pods: everything on the host that a runtime creates for them, counted before and after."""
 import contextlib
 import os
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ DAEMON = pods.CGROUPS / f"{pods.PARENT}-daemon"
 
 @dataclass
 class Traces:
-    """What was found, kind by kind; each entry tells which thing it is."""
+    """The objects found, by kind; each entry identifies one."""
 
     mounts: set[str]
     network_namespaces: set[str]
@@ -24,7 +24,7 @@ class Traces:
     links: set[str]
 
     def beyond(self, before: "Traces") -> dict[str, list[str]]:
-        """What is there now and was not, by kind."""
+        """The new objects, by kind."""
         found = {field.name: sorted(getattr(self, field.name) - getattr(before, field.name)) for field in fields(self)}
         return {name: entries for name, entries in found.items() if entries}
 
@@ -50,7 +50,7 @@ def cgroups() -> set[str]:
 
 @contextlib.contextmanager
 def daemon_cgroup() -> Iterator[list[str]]:
-    """Words that start a daemon in a cgroup of its own, as systemd does: what it makes there is nobody else's."""
+    """The command prefix that starts a daemon in its own cgroup, as systemd does: everything in it belongs to the daemon."""
     DAEMON.mkdir()
     try:
         yield ["sh", "-c", f'echo $$ > {DAEMON}/cgroup.procs; exec "$@"', "sh"]
@@ -60,7 +60,7 @@ def daemon_cgroup() -> Iterator[list[str]]:
 
 
 def addresses(directory: Path) -> set[str]:
-    """What host-local has given out."""
+    """The addresses allocated by host-local."""
     return {str(path) for path in directory.glob("*/*") if path.name != "lock" and not path.name.startswith("last_reserved_ip")}
 
 

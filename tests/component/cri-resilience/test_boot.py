@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What people and the kubelet are told of a pod while it runs, and after the machine was started anew. A reboot is made here by what it leaves: records
+"""What operators and the kubelet see of a pod while it runs, and after a reboot. A reboot is simulated by what it leaves: records
 that say another boot, and nothing else of the pod alive."""
 import json
 import os

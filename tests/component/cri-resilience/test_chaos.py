@@ -91,7 +91,7 @@ def insist(chaos: Chaos, what: str, call: Callable[[], Any]) -> Any:
 
 
 def live(chaos: Chaos, world: Pods, number: int) -> None:
-    """One pod's life. Whatever fails is removed and, as long as it is the pod's start, tried again with the next attempt."""
+    """One pod's life. A failed pod is removed and, if its start failed, retried with the next attempt."""
     userns = number % 2 == 0
     uid = f"chaos-{number}-{time.monotonic_ns()}"
     for attempt in itertools.count():
@@ -157,7 +157,7 @@ def insist_started(chaos: Chaos, one: Container) -> None:
 
 
 def check(chaos: Chaos, world: Pods, pod: Pod, short: Container, long: Container, code: int) -> None:
-    """What was acknowledged is as it was promised, however often the daemon has been killed since."""
+    """Acknowledged operations have taken effect, however often the daemon has been killed since."""
     listed = {item.id for item in insist(chaos, "ListContainers", lambda: world.containers(pod_sandbox_id=pod.id))}
     if not {short.id, long.id} <= listed:
         chaos.lie(f"containers of {pod.id} are lost")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What somebody on a node types when no kubelet is there: nodens exec, logs, stats, top and rm, against a real nodens-cri with real pods."""
+"""An operator's commands on a node without a kubelet: nodens exec, logs, stats, top and rm, against a real nodens-cri with real pods."""
 import contextlib
 import fcntl
 import hashlib
@@ -22,7 +22,7 @@ import pytest
 from nodenstest import runtimes
 from nodenstest.pods import Pods, eventually
 
-HOSTILE = r"\033]0;owned\007\033[2J\302\233 31m"    # in the words of a shell's printf
+HOSTILE = r"\033]0;owned\007\033[2J\302\233 31m"    # in the syntax of a shell's printf
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Node:
         return subprocess.run(self.command(*arguments), input=input, capture_output=True, timeout=timeout)
 
     def said(self, *arguments: str) -> str:
-        """What a command that must succeed printed."""
+        """The output of a command, which must succeed."""
         done = self.run(*arguments)
         assert done.returncode == 0, done
         return done.stdout.decode()

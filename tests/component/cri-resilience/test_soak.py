@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a daemon weighs after a long time: thousands of rounds of exec, attach, port-forward and log rotation, of pod lives, of probes. Nothing may grow.
+"""Resource usage of a daemon after a long time: thousands of rounds of exec, attach, port-forward and log rotation, of pod lives, of probes. Nothing may grow.
 
 Each history begins with a share of itself, so that buffers, the allocator's arenas and the like have their size before anything is weighed.
 """
@@ -43,7 +43,7 @@ def pod_network(state: Path) -> dict[str, object]:
 
 @dataclass
 class Weight:
-    """What the daemon and the monitors of its containers have of everything that could grow."""
+    """All resources of the daemon and its monitors that could grow."""
 
     anonymous_kb: int           # the daemon's own
     monitors_kb: int            # of all monitors
@@ -55,7 +55,7 @@ class Weight:
     cgroups: int
 
     def beyond(self, before: "Weight") -> dict[str, int]:
-        """What there is more of; memory has a limit of its own."""
+        """The resources that have grown; memory has its own limit."""
         grown = {name: value - asdict(before)[name] for name, value in asdict(self).items()}
         return {name: value for name, value in grown.items() if value > (GROWTH_AIM_KB - 1 if name.endswith("_kb") else 0)}
 
@@ -86,7 +86,7 @@ def children(pid: int) -> int:
     return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
-# Enters a mount namespace in which there is no /proc: ours is taken along. In a program of its own, since gRPC's threads do not survive a fork.
+# Enters a mount namespace without /proc: ours is bind-mounted. In a separate program, since gRPC's threads do not survive a fork.
 COUNTING = """
 import os, sys
 proc, there = map(int, sys.argv[1:])

@@ -5,7 +5,7 @@
  *   attack-loop fuse-programs      the same over /bin, so that executing a program of the image waits
  *   attack-loop fuse-self          looks into that filesystem itself: the process cannot be killed
  *   attack-loop deep LEVELS MIB    a file of so many MiB below so many directories
- *   attack-loop move LEVELS MIB    the same, and the directory in the middle moves about for ever, with another such file beside it
+ *   attack-loop move LEVELS MIB    the same, and the directory in the middle moves about forever, with another such file beside it
  *   attack-loop mounts COUNT       a mount table of so many lines
  *   attack-loop flood              output without an end, and without an end of line
  *   attack-loop zombie             the first thread ends, a second one stays

@@ -80,7 +80,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_report_of_a_sanitizer() -> Iterator[None]:
-    """A program that a sanitizer ended fails the tests, whoever noticed it."""
+    """Fails the tests if a sanitizer ended any program."""
     if not runtimes.SANITIZED:
         yield
         return
@@ -132,7 +132,7 @@ def subject(request: pytest.FixtureRequest, published: tuple[runtimes.registry_s
 
 @pytest.fixture(scope="session")
 def cgroup_driver(subject: Subject) -> str:
-    """How the runtime wants cgroups to be named; one that does not tell gets cgroupfs, like from a kubelet."""
+    """How the runtime wants cgroups to be named; one that does not report it gets cgroupfs, as from a kubelet."""
     try:
         answer = subject.client.runtime.RuntimeConfig(subject.client.pb.RuntimeConfigRequest(), timeout=10)
     except grpc.RpcError:

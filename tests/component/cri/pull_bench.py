@@ -44,7 +44,7 @@ def below(pid: int) -> list[int]:
 
 
 def go_first(pid: int) -> None:
-    """Neighbours on the machine should not be in the figures. Where the kernel schedules by session, a session has its own priority."""
+    """Keeps other load on the host out of the figures. If the kernel schedules by session, a session has its own priority."""
     with contextlib.suppress(OSError):     # it has ended, or we may not
         os.setpriority(os.PRIO_PROCESS, pid, NICE)
         Path(f"/proc/{pid}/autogroup").write_text(str(NICE))
@@ -111,7 +111,7 @@ def one_pull(kind: str, site: runtimes.registry_server.Site, name: str, messages
         runtime.stop()
         began = time.monotonic()
         os.sync()
-        found["sync_after"] = time.monotonic() - began     # what was acknowledged and not yet on disk
+        found["sync_after"] = time.monotonic() - began     # data acknowledged and not yet on disk
         runtimes.unmount_below(directory / "r")
         shutil.rmtree(directory / "r")
         return found | (sampler.peaks if sampler else {})

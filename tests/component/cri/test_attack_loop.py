@@ -15,7 +15,7 @@ from conftest import Subject
 from nodenstest import runtimes
 from nodenstest.pods import Container, Pod, Pods, eventually
 
-ANSWER_S = 10.0    # a loop that waits for a container does so for ever; this leaves a slow machine its time
+ANSWER_S = 10.0    # a loop that waits for a container does so forever; this is enough for a slow host
 MIB = 1 << 20
 
 
@@ -77,7 +77,7 @@ def used_by(one: Container) -> int:
 # ---- the loop ----
 
 def test_a_root_that_answers_nothing_does_not_stop_the_daemon(plain_pods: Pods, hostile: Path) -> None:
-    """The container replaces its root by FUSE below an overlay, so that the daemon waits for ever when it looks at the image's files there."""
+    """The container replaces its root by FUSE below an overlay, so that the daemon waits forever if it accesses the image's files there."""
     made = []
     for _ in range(8):    # the daemon looks once after each start: each is another try to be quicker
         made.append(attack(plain_pods, hostile, "fuse-root", privileged=True))
@@ -121,7 +121,7 @@ def test_programs_that_cannot_be_executed_end_a_probe_in_time(plain_pods: Pods, 
 
 
 def test_a_container_that_cannot_be_killed_is_removed(plain_pods: Pods, hostile: Path) -> None:
-    """The container waits for its own FUSE server, past SIGKILL and for ever: its connection must be aborted, or the pod stays, and sync() waits on the whole node."""
+    """The container waits for its own FUSE server, past SIGKILL and forever: its connection must be aborted, or the pod stays, and sync() waits on the whole node."""
     one = attack(plain_pods, hostile, "fuse-self", privileged=True)
     wait_until_ready(one)
     process = one.pid()
@@ -171,7 +171,7 @@ class Manager:
 
 
 def test_a_loop_that_stands_still_is_started_again_and_pods_live_on(subject: Subject, hostile: Path, messages: runtimes.Messages) -> None:
-    """Whatever may stop the loop in spite of all, the service manager notices and starts the daemon again; containers do not."""
+    """If the loop hangs nevertheless, the service manager notices and restarts the daemon; containers are not affected."""
     assert subject.runtime and hostile
     with runtimes.scratch() as directory:
         manager = Manager(directory, 2.0)
@@ -252,7 +252,7 @@ def test_a_monitor_has_no_rights_to_take_over(plain_pods: Pods, hostile: Path) -
 
 
 def test_a_stopped_monitor_does_not_keep_its_pod(plain_pods: Pods, hostile: Path) -> None:
-    """A monitor that stands still never tells of its container's end: stop and removal must do without it."""
+    """A stopped monitor never reports its container's exit: stop and removal must work without it."""
     del hostile
     one = plain_pods.run().container()
     process = monitor_of(one)

@@ -89,7 +89,7 @@ sys.exit(0 if fd >= 0 else ctypes.get_errno() or 1)
 
 
 def handle_of(path: Path) -> str:
-    """What name_to_handle_at() says of a file, as open_by_handle_at() takes it."""
+    """The handle of a file from name_to_handle_at(), for open_by_handle_at()."""
     import ctypes
     libc, room = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(8 + 128)
     room[0:4] = (128).to_bytes(4, sys.byteorder)
@@ -213,7 +213,7 @@ def test_a_missing_place_is_made_with_the_rights_of_the_pod_alone(pods: Pods, tm
     assert (found.st_uid, found.st_gid) == (0, 0), "root of the pod, on a volume that is mapped"
 
 
-# ---- what is left ----
+# ---- other cases ----
 
 def below(runtime: runtimes.NodensCri) -> list[str]:
     return [path for path in mount_points() if path.startswith(str(runtime.directory)) and "/containers/" in path]

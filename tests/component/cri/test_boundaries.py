@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a runtime must not let through, and no other case looks at: docs/security-model.md names the flaw of the field that each of these comes from."""
+"""Attacks that a runtime must refuse and that no other case covers: docs/security-model.md names the CVE behind each of them."""
 import contextlib
 import json
 import os
@@ -28,7 +28,7 @@ def of_nodens(subject: Subject) -> runtimes.NodensCri:
 
 
 def specification(runtime: runtimes.NodensCri, one: Container) -> str:
-    """What the engine was given for a container."""
+    """The bundle that the engine got for a container."""
     found = [path for path in (runtime.directory / "state").rglob("config.json") if one.id in str(path)]
     assert len(found) == 1, found
     return found[0].read_text()
@@ -62,10 +62,10 @@ def as_nobody(*command: str, **more: object) -> subprocess.CompletedProcess[str]
     return subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *command], capture_output=True, text=True, timeout=60, **more)  # type: ignore[call-overload]
 
 
-# ---- R3, R4, R15: words of strangers ----
+# ---- R3, R4, R15: untrusted metadata ----
 
 def test_annotations_change_nothing(subject: Subject, plain_pods: Pods) -> None:
-    """CVE-2024-3154, CVE-2023-6476: engines and runtimes obey annotations. The pod's author writes them, so nobody here may."""
+    """CVE-2024-3154, CVE-2023-6476: engines and runtimes act on annotations. The pod's author writes them, so they must have no effect here."""
     hostile = {"org.systemd.property.TasksMax": "uint64 1", "run.oci.handler": MARK, "run.oci.hooks.stderr": f"/tmp/{MARK}", "run.oci.keep_original_groups": "1",
                "run.oci.systemd.subgroup": MARK, "run.oci.mount_context_type": MARK, "io.kubernetes.cri-o.Devices": "/dev/kmsg", "io.kubernetes.cri-o.umask": "077",
                "io.kubernetes.cri-o.UnifiedCgroup.one": "pids.max=1", "io.containerd.rdt.class": MARK, "cdi.k8s.io/x": f"vendor.test/x={MARK}"}
@@ -246,7 +246,7 @@ def test_users_of_the_node_reach_nothing_of_pods_and_images(subject: Subject, po
     places = [runtime.directory / "state", runtime.directory / "run", runtime.store or runtime.directory / "images"]
     files = [os.path.join(base, name) for place in places for base, _, names in os.walk(place) for name in names]
     assert any(name.endswith("/bin/busybox") for name in files) and any(name.endswith("/secret") for name in files), f"the walk saw {len(files)} files"
-    with opened(runtime.directory, runtime.directory.parent):    # what stands above is not the runtime's to guard
+    with opened(runtime.directory, runtime.directory.parent):    # directories above are not the runtime's
         reached = as_nobody("python3", "-c", READABLE, input="\0".join(files))
     assert reached.returncode == 0 and not reached.stdout, f"{len(reached.stdout.splitlines())} files, as {reached.stdout[:500]}{reached.stderr}"
 
@@ -265,7 +265,7 @@ def test_no_descriptor_of_the_node_reaches_a_container(pods: Pods) -> None:
 
 
 def test_a_working_directory_leads_through_no_descriptor_of_the_engine(pods: Pods, tmp_path: Path) -> None:
-    """The same flaw from the other side: a working directory that goes through /proc/self/fd to whatever the engine has open."""
+    """The same flaw from the other side: a working directory that goes through /proc/self/fd to the engine's open files."""
     (tmp_path / "planted").write_text("the host's")
     pod, above = pods.run(), "../" * 12
     for number in range(3, 11):
@@ -276,7 +276,7 @@ def test_a_working_directory_leads_through_no_descriptor_of_the_engine(pods: Pod
 
 
 def at_a_terminal(pods: Pods, one: Container, command: list[str]) -> str:
-    """What a command says at a terminal, or why there is none."""
+    """The output of a command at a terminal, or the error."""
     url = pods.runtime.Exec(pods.pb.ExecRequest(container_id=one.id, cmd=command, tty=True, stdin=True, stdout=True), timeout=TIMEOUT).url
     streams = spdy.Streams(url, ["error", "stdin", "stdout", "resize"])
     said = streams.read("stdout").decode(errors="replace") + str(streams.verdict())
@@ -286,7 +286,7 @@ def at_a_terminal(pods: Pods, one: Container, command: list[str]) -> str:
 
 @pytest.mark.parametrize("tty", [False, True])
 def test_a_commands_working_directory_leads_through_no_descriptor_of_the_engine(subject: Subject, pods: Pods, tmp_path: Path, tty: bool) -> None:
-    """CVE-2024-21626 by exec: the container makes its own working directory a link to whatever the engine has open. None of it may be a directory."""
+    """CVE-2024-21626 by exec: the container makes its own working directory a link to one of the engine's open files. None of them may be a directory."""
     (tmp_path / "planted").write_text("the host's")
     one = pods.run().container(working_dir="/work")
     command = ["sh", "-c", f"test -e {'../' * 14}{tmp_path}/planted && echo out; echo in $(readlink /proc/self/cwd)"]
@@ -356,9 +356,9 @@ def test_a_shared_pid_namespace_is_joined_by_a_descriptor(subject: Subject, plai
     assert os.stat(f"/proc/{first.pid()}/ns/pid").st_ino == os.stat(f"/proc/{second.pid()}/ns/pid").st_ino
 
 
-# ---- what engines are known for ----
+# ---- known flaws of engines ----
 
-# As crun does it, but for the self-test's question, which is answered by making a device at /dev of the bundle, wherever that leads, or not where it is a link.
+# Wraps crun, except for the self-test: creates a device at /dev of the bundle, through a link if it is one, or refuses a link.
 ANSWERING = """#!/bin/sh
 case "$*" in *nodens-probe*) ;; *) exec {crun} "$@";; esac
 for word; do test "$last" = --bundle && cd "$word/rootfs"; last=$word; done
@@ -368,7 +368,7 @@ exit 1
 
 
 def test_an_engine_that_follows_a_link_at_dev_is_named_in_the_log(subject: Subject, messages: runtimes.Messages) -> None:
-    """CVE-2026-47766, found by trying and not by a version; told once at every start, from the note of an earlier one as well."""
+    """CVE-2026-47766, detected by a self-test and not by a version; logged once at every start, also from the result of an earlier start."""
     of_nodens(subject)
     with runtimes.scratch() as directory:
         crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)
@@ -383,7 +383,7 @@ def test_an_engine_that_follows_a_link_at_dev_is_named_in_the_log(subject: Subje
         for starts in (1, 2):
             client = runtime.start()
             try:
-                eventually(lambda: told("follows") == starts and note.exists(), 60, "the log's word on the engine")  # noqa: B023
+                eventually(lambda: told("follows") == starts and note.exists(), 60, "the log line about the engine")  # noqa: B023
                 info = json.loads(client.runtime.Status(client.pb.StatusRequest(verbose=True), timeout=TIMEOUT).info["info"])
                 assert "follows a link at /dev" in info["engineFlaws"]["follows"] and "stays" not in info["engineFlaws"]
                 assert told("stays") == 0

@@ -34,7 +34,7 @@ def devices(pods: Pods, *names: str) -> dict[str, Any]:
     return {"CDI_devices": [pods.pb.CDIDevice(name=f"{KIND}={name}") for name in names]}
 
 
-@pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="there is no /dev/fuse here to give away")
+@pytest.mark.skipif(not Path("/dev/fuse").exists(), reason="there is no /dev/fuse here")
 def test_a_device_brings_its_node_mount_variable_and_hook(pods: Pods, library: Path) -> None:
     one = pods.run().container(**devices(pods, "one"))
     assert one.output("echo $THING $SHARED; cat /thing/of-the-device") == "one yes\ncontents"
@@ -61,7 +61,7 @@ def test_a_device_whose_node_is_missing_is_an_error(pods: Pods, library: Path) -
 
 
 def test_an_annotation_does_not_give_a_device(pods: Pods, library: Path, subject: Any) -> None:
-    """Whoever may write annotations on a pod must not choose the node's devices by them."""
+    """A user who may write annotations on a pod must not be able to choose the node's devices."""
     if subject.name != "nodens-cri":
         pytest.skip("containerd takes devices from annotations")
     one = pods.run(annotations={"cdi.k8s.io/x": f"{KIND}=one"}).container(annotations={"cdi.k8s.io/x": f"{KIND}=one"})

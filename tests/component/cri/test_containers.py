@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CRI's validation suite asks of containers: their life, exec, statistics, volumes, logs, limits; and what it leaves out."""
+"""The cases of the CRI's validation suite for containers: life cycle, exec, statistics, volumes, logs, limits; and cases it lacks."""
 import os
 import subprocess
 import threading
@@ -232,7 +232,7 @@ def test_statistics_are_listed_by_id_by_label_and_without_a_filter(pods: Pods) -
 
 def test_written_data_is_in_the_statistics_within_half_a_minute(pods: Pods) -> None:
     one = pods.run().container()
-    one.output("dd if=/dev/urandom of=/big bs=1M count=8 conv=fsync 2>/dev/null")     # sync would wait for all that the machine has to write
+    one.output("dd if=/dev/urandom of=/big bs=1M count=8 conv=fsync 2>/dev/null")     # sync would wait for all dirty data of the host
 
     def used() -> int:
         return stats_of(pods, id=one.id)[0].writable_layer.used_bytes.value
@@ -528,7 +528,7 @@ def test_the_cgroup_is_below_the_pods(pods: Pods) -> None:
     assert one.pod.config.linux.cgroup_parent.strip("/") in proc_cgroup(one)
 
 
-# What remains
+# Other cases
 
 def test_a_pods_life_leaves_no_mount_and_no_network_namespace(pods: Pods) -> None:
     def lines() -> list[str]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a user namespace is worth once something has gone wrong: the situations after the escapes that KEP-127 names, with and without one.
+"""What a user namespace protects after an escape: the situations after the escapes that KEP-127 names, with and without one.
 
-The holes themselves are mended; what they gave an attacker can still be given to a container. docs/user-namespaces.md tells the outcome."""
+The flaws themselves are fixed; the tests give a container the access that an attacker had. docs/user-namespaces.md has the results."""
 import os
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ def host_files(tmp_path: Path) -> Path:
 
 
 def loot(one: Container, place: str = "/host") -> dict[str, bool]:
-    """What root inside can do with it."""
+    """The access of root inside."""
     return {"reads the secret": one.execute(f"cat {place}/shadow").code == 0,
             "overwrites the program": one.execute(f"echo evil >>{place}/crun").code == 0,
             "plants a setuid program": one.execute(f"cp /bin/busybox {place}/bin/evil && chmod 4755 {place}/bin/evil").code == 0}
@@ -49,7 +49,7 @@ def test_a_volume_that_leads_elsewhere_is_not_contained_by_the_namespace(pods: P
 
 
 def test_a_setuid_program_that_was_planted_is_not_roots(pods: Pods, host_files: Path) -> None:
-    """What root inside leaves in a directory of the container's own does not help a user of the host: its owner is a stranger there."""
+    """Files that root inside leaves in a directory of the container do not help a user of the host: their owner has no rights there."""
     one = pods.run().container("cp /bin/busybox /evil && chmod 4755 /evil; exec sleep 4321")
     planted = Path(f"/proc/{one.pid()}/root/evil")
     eventually(lambda: planted.exists() and planted.stat().st_mode & 0o4000, what="the program's planting")
@@ -57,7 +57,7 @@ def test_a_setuid_program_that_was_planted_is_not_roots(pods: Pods, host_files: 
 
 
 def test_an_escaped_process_is_unprivileged(pods: Pods) -> None:
-    """Whatever way leads to the host's root directory, here a process's own: files of root stay closed."""
+    """On any path to the host's root directory, here through a process's own, files of root stay inaccessible."""
     secret = Path("/var/tmp/nodens-secret")
     secret.write_text("secret")
     secret.chmod(0o600)

@@ -76,7 +76,7 @@ def test_events_of_a_pod_have_its_status(pods: Pods) -> None:
 
 
 def test_the_deletion_of_a_pod_names_it(pods: Pods) -> None:
-    """Without the pod's uid in it a kubelet cannot tell whose cache to drop, and says so in its log."""
+    """Without the pod's uid in it a kubelet cannot find the cache entry to drop, and logs that."""
     with following(pods) as follower:
         pod = pods.run()
         pod.stop()
@@ -99,7 +99,7 @@ def test_two_followers_hear_the_same(plain_pods: Pods) -> None:
 
 
 def test_a_slow_reader_delays_no_other_and_gets_the_latest_state(plain_pods: Pods, subject: Any) -> None:
-    """A stream that nobody reads: the daemon goes on, stays small, and tells the state of things when it is read at last."""
+    """An unread stream: the daemon goes on, keeps its memory bounded, and sends the current state when it is read at last."""
     if subject.name != "nodens-cri":
         pytest.skip("containerd keeps every event for its followers")
     options = [("grpc.http2.lookahead_bytes", 1024), ("grpc.http2.bdp_probe", 0)]

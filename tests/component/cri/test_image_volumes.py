@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CRI's validation suite asks where containers and images meet: volumes made of an image (KEP-4639), identifiers, images in use."""
+"""The cases of the CRI's validation suite for containers and images: volumes made of an image (KEP-4639), identifiers, images in use."""
 import grpc
 import pytest
 from conftest import Subject
@@ -52,7 +52,7 @@ WRITES = ("touch {}/made", "echo x >>{}/passwd", "rm {}/passwd", "mv {}/passwd {
 
 
 def layers_of(container: Container) -> int:
-    """How many layers its own root has, as the kernel tells it."""
+    """The number of layers of its root, from the kernel."""
     return container.output("grep ' / / ' /proc/self/mountinfo").count("lowerdir")
 
 
@@ -71,7 +71,7 @@ def try_to_write(container: Container, place: str) -> None:
 @pytest.mark.parametrize("part", ["", "etc"], ids=["whole", "part"])
 @pytest.mark.parametrize("several", [False, True], ids=["one-layer", "layers"])
 def test_sys_admin_cannot_make_a_mounted_image_writable(plain_pods: Pods, subject: Subject, several: bool, part: str, users: bool) -> None:
-    """An image's only copy on the node is behind the volume: whatever flags the mount gets, nothing of it may be written."""
+    """An image's only copy on the node is behind the volume: with any mount flags, it must stay read-only."""
     pods, image = plain_pods, subject.images.tag("owners") if several else plain_pods.image
     pod = pods.run(userns=users)
     one = pod.container(image=image, mounts=[image_mount(pods, image, image_sub_path=part, **pod.mappings())], security=ADMIN)

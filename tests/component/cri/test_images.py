@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CRI's validation suite asks of an ImageService, case by case, and a few that it leaves out. Every test begins and ends without its images."""
+"""The cases of the CRI's validation suite for an ImageService, and a few that it lacks. Every test begins and ends without its images."""
 import json
 import threading
 import time
@@ -11,11 +11,11 @@ import grpc
 import pytest
 from conftest import Subject
 
-TIMEOUT = 300     # a pull ends with a syncfs(), which waits for all that the machine has to write
+TIMEOUT = 300     # a pull ends with a syncfs(), which waits for all dirty data of the host
 
 
 class Images:
-    """The calls, in few words; removes at the end what a test has pulled."""
+    """Short helpers for the calls; removes the pulled images at the end."""
 
     def __init__(self, subject: Subject) -> None:
         self.pb, self.stub, self.names, self.pulled = subject.client.pb, subject.client.images, subject.images, set[str]()
@@ -263,7 +263,7 @@ def test_the_id_is_the_same_from_two_registries_and_by_digest(images: Images) ->
     assert first == second == images.pull(images.names.digest("two-registries"))
 
 
-# What goes wrong
+# Failures
 
 def test_an_image_that_the_registry_does_not_have_is_not_found(images: Images) -> None:
     with pytest.raises(grpc.RpcError) as caught:

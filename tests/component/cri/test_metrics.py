@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CRI's validation suite asks of PodSandboxMetrics: the descriptors, and a sample for each."""
+"""The cases of the CRI's validation suite for PodSandboxMetrics: the descriptors, and a sample for each."""
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_every_metric_that_is_described_has_a_sample_with_its_labels(pods: Pods)
     descriptors = {one.name: one for one in pods.runtime.ListMetricDescriptors(pods.pb.ListMetricDescriptorsRequest(), timeout=TIMEOUT).descriptors}
     samples: list[Any] = []
 
-    def missing() -> set[str]:      # what takes long to measure is not waited for
+    def missing() -> set[str]:      # slow measurements are not waited for
         answer = pods.runtime.ListPodSandboxMetrics(pods.pb.ListPodSandboxMetricsRequest(), timeout=TIMEOUT)
         mine = [one for one in answer.pod_metrics if one.pod_sandbox_id == pod.id]
         assert len(mine) == 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a pod's network is asked for beyond an address, with the reference plugins: how fast it may be, and whether it is still what it was made to be."""
+"""A pod's network beyond an address, with the reference plugins: bandwidth limits and CNI CHECK."""
 import json
 import os
 import shutil
@@ -47,7 +47,7 @@ class Scene:
             return False
 
     def verdict(self, pod: Pod) -> str | None:
-        """What CHECK found, once it has."""
+        """The result of CHECK."""
         return json.loads(pod.status(verbose=True).info["info"]).get("networkCheck")
 
 

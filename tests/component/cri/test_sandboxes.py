@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CRI's validation suite asks of sandboxes and of the runtime as a whole: information, PodSandbox, idempotence, networking."""
+"""The cases of the CRI's validation suite for sandboxes and for the runtime as a whole: information, PodSandbox, idempotence, networking."""
 import json
 import re
 import socket
@@ -234,7 +234,7 @@ def test_a_server_answers_at_the_pods_address(pods: Pods) -> None:
 
 
 def test_a_server_answers_at_the_hosts_port(pods: Pods, subject: Subject) -> None:
-    """With one's own runtime this tells whether its network has a plugin for host ports; User-mode Linux has no NAT for it."""
+    """With a given runtime this shows whether its network has a plugin for host ports; User-mode Linux has no NAT for it."""
     if not runtimes.translates():
         pytest.skip("this kernel has no NAT: tools/dev test cri-debian runs it")
     port = runtimes.free_ports()

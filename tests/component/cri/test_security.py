@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CRI's validation suite asks of a SecurityContext: namespaces, users and groups, capabilities, seccomp, new privileges, user namespaces,
+"""The cases of the CRI's validation suite for a SecurityContext: namespaces, users and groups, capabilities, seccomp, new privileges, user namespaces,
 AppArmor.
 
 Left out, by name: SELinux (no Debian policy labels containers, so every case would fail in the same way on every runtime) and NRI (plugins of
@@ -251,7 +251,7 @@ def test_a_read_only_path_cannot_be_written(pods: Pods) -> None:
 
 
 def test_an_unmasked_proc_has_nothing_over_it(plain_pods: Pods) -> None:
-    """procMount: Unmasked. The kernel mounts a new proc in a user namespace only beside one that is wholly visible: so containers run in containers."""
+    """procMount: Unmasked. The kernel mounts a new proc in a user namespace only beside a fully visible one: so containers run in containers."""
     pod = plain_pods.run(userns=True)
     whole, masked = pod.container(name="whole", security={"masked_paths": [], "readonly_paths": []}), pod.container(name="masked")
     nested = "unshare -U -r -m -p -f sh -c 'mkdir -p /tmp/p && mount -t proc proc /tmp/p && ls /tmp/p/1/status'"

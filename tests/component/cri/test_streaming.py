@@ -587,7 +587,7 @@ def test_an_invalid_websocket_handshake_is_refused(plain_pods: Pods) -> None:
 
 
 def test_an_idle_client_gets_keepalive_probes(plain_pods: Pods) -> None:
-    """One that is gone with more to say than its command takes is seen by nothing else. The kernel tells which timer a connection has."""
+    """Nothing else detects a client that vanished while its command does not read. The kernel shows which timer a connection has."""
     streams = streams_of(plain_pods.run().container(), "sleep 1000", stdout=True)
     (_, ours), (_, theirs) = streams.socket.getsockname(), streams.socket.getpeername()
 

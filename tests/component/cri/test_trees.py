@@ -29,7 +29,7 @@ BEGAN = time.time()
 
 
 def hard_cases() -> make.Image:
-    """What images in the field do now and then: implied directories, replaced types, links of all kinds, xattrs, odd names, fractions of seconds."""
+    """Peculiarities of real images: implied directories, replaced types, links of all kinds, xattrs, odd names, fractions of seconds."""
     bottom = make.tar(make.directory("a", mode=0o751, uid=7, gid=8, mtime=1_500_000_000), make.entry("a/one", b"1"), make.directory("a/sub", mode=0o2770, gid=9),
                       make.entry("a/sub/kept", b"kept"), make.symlink("link-to-a", "a"), make.entry("will-be-dir", b"x"), make.directory("will-be-file"),
                       make.entry("will-be-file/child", b"x"), make.entry("will-be-link", b"x"), make.directory("opaque"), make.entry("opaque/old", b"x"),

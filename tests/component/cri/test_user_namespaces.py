@@ -113,7 +113,7 @@ ADMIN = {"capabilities": {"add_capabilities": ["SYS_ADMIN"]}}
 
 
 def unlock(one: Container, place: str) -> None:
-    """What root can do to a mount with SYS_ADMIN: clear the flag, on it or on a copy, or take it away. Some of it may succeed; writing must not."""
+    """Attacks of root with SYS_ADMIN on a mount: clear the flag, on it or on a copy, or unmount it. Some may succeed; writing must not."""
     one.output("mkdir -p /tmp/copy")
     for command in (f"mount -o remount,bind,rw {place}", f"mount -o remount,rw {place}", f"mount --bind {place} /tmp/copy && mount -o remount,bind,rw /tmp/copy",
                     f"mount --rbind {place} /tmp/copy && mount -o remount,bind,rw /tmp/copy", f"mount --move {place} /tmp/copy", f"umount -l {place}",
@@ -222,7 +222,7 @@ def test_volumes_in_volumes_are_all_seen_also_behind_links_of_the_image(pods: Po
 
 
 def test_a_read_only_volume_in_dev_is_refused_with_sys_admin_alone(pods: Pods, tmp_path: Path) -> None:
-    """The engine mounts /dev itself, over whatever was there before: nothing below it can be locked."""
+    """The engine mounts /dev itself, over the existing directory: nothing below it can be locked."""
     (tmp_path / "file").write_text("x")
     pod = pods.run()
     mounts = [pod.mount(tmp_path / "file", "/dev/secret", readonly=True)]
@@ -358,7 +358,7 @@ def test_containers_that_ended_while_the_runtime_was_away_have_their_codes(pods:
 
 
 def test_a_block_that_another_living_pod_has_is_refused(pods: Pods) -> None:
-    """What nobody else does: two pods that share IDs are no longer apart."""
+    """No other runtime checks this: two pods that share IDs are not isolated from each other."""
     first = pods.run()
     options = pods.user_namespace(True, first.block)
     refused(lambda: pods.run(name="thief", namespaces={"userns_options": options}))

@@ -28,7 +28,7 @@ class Scene:
     def refusal(self) -> str:
         with pytest.raises(grpc.RpcError) as refused:
             self.client.pull(self.image)
-        assert refused.value.code() == grpc.StatusCode.UNKNOWN    # so that the kubelet shows the words as they are
+        assert refused.value.code() == grpc.StatusCode.UNKNOWN    # so that the kubelet shows the text unchanged
         assert not self.there()
         return refused.value.details()
 

@@ -73,7 +73,7 @@ def kill_a_helper(pid: int, dice: random.Random) -> bool:
 
 
 def no_helper_is_left(seconds: float = 10) -> None:
-    """What a killed daemon had started must not go on writing into the store. No other daemon runs here."""
+    """Processes of a killed daemon must not go on writing into the store. No other daemon runs here."""
     deadline = time.monotonic() + seconds
     while True:
         left = []

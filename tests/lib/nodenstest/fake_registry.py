@@ -11,7 +11,7 @@ from .images import Blob, Image, digest
 
 @dataclass
 class Answer:
-    """What the server sends; a body function may write whatever it likes to the connection."""
+    """A response; a body function may write anything to the connection."""
 
     status: int = 200
     body: bytes = b""

@@ -100,7 +100,7 @@ class Blob:
 
 @dataclass
 class Image:
-    """An image that is being put together. Fields may be overwritten before it is finished: that is how lies are told."""
+    """An image under construction. Fields may be overwritten before it is finished, to make invalid images."""
 
     layers: list[Blob] = field(default_factory=list)
     diff_ids: list[str] = field(default_factory=list)

@@ -30,7 +30,7 @@ PROGRAM = str(BUILD / "src/rootless/nodens-rootless")
 ROUTER4, ROUTER6 = "10.77.0.1", "fd77::1"
 ALPHA4, ALPHA6 = "10.77.0.2", "fd77::2"
 LIMIT = 60                      # seconds: what takes longer does not happen, on a loaded machine either
-ECHO, SECRET = 7777, 7778       # ports: who are you, for everybody; and a service on alpha's loopback
+ECHO, SECRET = 7777, 7778       # ports: a public server that replies with its name; and a service on alpha's loopback
 
 
 def run(*argv: str, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -87,7 +87,7 @@ def bridge(allowed: str = "worker veth lxcbr0 20\n") -> Iterator[None]:
     list_of.parent.mkdir(parents=True, exist_ok=True)
     list_of.write_text(allowed)
     back, here = os.open("/proc/self/ns/mnt", os.O_RDONLY), Path.cwd()
-    os.unshare(os.CLONE_NEWNS)      # what is mounted from here on is gone with a step back
+    os.unshare(os.CLONE_NEWNS)      # mounts from here on vanish with the namespace
     run("mount", "--make-rprivate", "/")
     run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={roots[-1].parents[2]}:/usr", "/usr")
     run("mount", "-t", "overlay", "overlay", "-o", "lowerdir=/tmp/over-etc:/etc", "/etc")
@@ -128,12 +128,12 @@ def environment(**more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(HOME), "USER": "worker", "XDG_RUNTIME_DIR": str(RUNTIME), "LANG": "C.UTF-8", **more}
 
 
-# A child on a stack of its own (clone) that ends or executes: AddressSanitizer tells that it does not know that stack.
+# A child on a stack of its own (clone) that ends or executes: AddressSanitizer reports that it does not know that stack.
 STACKS = re.compile(r"==\d+==WARNING: ASan is ignoring requested __asan_handle_no_return.*\nFalse positive.*\nFor details.*\n")
 
 
 def without_report(said: str) -> str:
-    """What a program said, if no sanitizer did."""
+    """The output of a program; fails if a sanitizer reported."""
     assert "SUMMARY: " not in said and "runtime error: " not in said, said
     return STACKS.sub("", said)
 
@@ -184,7 +184,7 @@ threading.Event().wait()
 
 @contextlib.contextmanager
 def servers(network: str, *addresses: str) -> Iterator[None]:
-    """Servers that tell their clients who they are: words like 10.77.0.1/7777."""
+    """Servers that reply with their name: text like 10.77.0.1/7777."""
     with subprocess.Popen(within(network, sys.executable, "-c", SERVER, *addresses), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout and process.stdout.readline() == "ready\n"
         try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods for the CRI's cases, in few words, as a kubelet would ask for them; removed when a test ends.
+"""Helpers for the CRI's cases: pods as a kubelet would create them; removed when a test ends.
 
     pod = pods.run(userns=True)
     one = pod.container(["sleep", "4321"])
@@ -26,7 +26,7 @@ import grpc
 from nodensdev.cri_client import BLOCK, MASKED_PATHS, READONLY_PATHS, CriClient
 
 CGROUPS = Path("/sys/fs/cgroup")
-PARENT = f"nodens-cri-test-{uuid.uuid4().hex[:8]}"    # chroots share the machine's cgroups: two runs at once must not meet
+PARENT = f"nodens-cri-test-{uuid.uuid4().hex[:8]}"    # chroots share the host's cgroups: two runs at once must not collide
 SLEEP = ["sleep", "4321"]
 TIMEOUT = 120
 PATIENCE = 60.0     # seconds that a loaded machine has for anything
@@ -37,7 +37,7 @@ blocks = itertools.count(FIRST_BLOCK)
 
 
 def eventually(condition: Callable[[], Any], seconds: float = PATIENCE, what: str = "it") -> Any:
-    """What the condition gives once it is true. However short the time given is, a loaded machine has its PATIENCE."""
+    """Waits for a condition and returns its value. Waits at least PATIENCE, for loaded hosts."""
     seconds = max(seconds, PATIENCE)
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -70,7 +70,7 @@ def peer_pid(path: str) -> int:
 
 @dataclass
 class Output:
-    """What an exec gave."""
+    """The result of an exec."""
 
     code: int
     stdout: str
@@ -118,7 +118,7 @@ class Container:
         return Output(answer.exit_code, answer.stdout.decode(errors="replace"), answer.stderr.decode(errors="replace"))
 
     def output(self, command: list[str] | str) -> str:
-        """What a command that must succeed wrote, without the end of its last line."""
+        """The output of a command, which must succeed, without the last newline."""
         done = self.execute(command)
         assert done.code == 0, f"{command}: exit code {done.code}: {done.stdout}{done.stderr}"
         return done.stdout.rstrip("\n")
@@ -128,7 +128,7 @@ class Container:
         return Path(self.pod.config.log_directory) / self.config.log_path
 
     def log(self) -> list[tuple[str, str]]:
-        """Stream and text of each whole line. One that is just being written has no end yet."""
+        """Stream and text of each complete line. A line being written has no end yet."""
         lines, parts = [], {"stdout": "", "stderr": ""}
         for line in self.log_file.read_text().rpartition("\n")[0].splitlines():
             found = LOG_LINE.match(line)
@@ -140,7 +140,7 @@ class Container:
         return lines
 
     def pid(self) -> int:
-        """Its first process in this pid namespace, found by its cgroup: the CRI does not tell it."""
+        """Its first process in this pid namespace, found by its cgroup: the CRI does not report it."""
         born = {birth_of(entry): int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.id in cgroup_of(entry)
                 and "/monitors/" not in cgroup_of(entry)}    # nodens-cri has a monitor per container, in a cgroup of that name
         born.pop(None, None)
@@ -149,7 +149,7 @@ class Container:
 
 
 def birth_of(process: Path) -> tuple[int, int] | None:
-    """When it started, its number being the second word; None when it has ended meanwhile, as a shell's commands do."""
+    """Its start time; the PID is the second field. None if it has exited meanwhile, as a shell's commands do."""
     try:
         return int((process / "stat").read_text().rpartition(")")[2].split()[19]), int(process.name)
     except (FileNotFoundError, ProcessLookupError):
@@ -197,7 +197,7 @@ class Pod:
         self.pods.runtime.RemovePodSandbox(self.pods.pb.RemovePodSandboxRequest(pod_sandbox_id=self.id), timeout=TIMEOUT)
 
     def mappings(self) -> dict[str, Any]:
-        """What a kubelet adds to every mount of a pod in a user namespace."""
+        """The fields that a kubelet adds to every mount of a pod in a user namespace."""
         options = self.namespaces.userns_options
         return {"uidMappings": list(options.uids), "gidMappings": list(options.gids)} if self.block is not None else {}
 
@@ -207,7 +207,7 @@ class Pod:
     def container(self, command: list[str] | str | None = SLEEP, start: bool = True, name: str = "one", image: str | None = None,
                   security: dict[str, Any] | None = None, resources: dict[str, Any] | None = None, namespaces: dict[str, Any] | None = None,
                   **config: Any) -> Container:
-        """Creates a container and, unless told otherwise, starts it. `security`, `resources` and `config` are fields of the CRI's messages."""
+        """Creates a container and, by default, starts it. `security`, `resources` and `config` are fields of the CRI's messages."""
         pb = self.pods.pb
         options = pb.NamespaceOption()
         options.CopyFrom(self.namespaces)
@@ -240,7 +240,7 @@ class Pods:
     made: list[Pod] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=itertools.count)
     pulled: dict[str, str] = field(default_factory=dict)
-    users: bool = False                 # whether pods get a user namespace unless told otherwise
+    users: bool = False                 # whether pods get a user namespace by default
     cgroups: list[Path] = field(default_factory=list)
 
     def __post_init__(self) -> None:

@@ -87,7 +87,7 @@ class Store:
         return path
 
     def commit(self, staging: Path) -> None:
-        """What the daemon does with a result, without its checks."""
+        """Does with a result what the daemon does, without its checks."""
         for layer in trees(staging).iterdir():
             if not (self.layers / layer.name).exists():
                 layer.rename(self.layers / layer.name)
@@ -192,7 +192,7 @@ class Running:
 
 
 def processes(*sessions: int) -> list[str]:
-    """What is still there of programs' sessions."""
+    """The processes left of programs' sessions."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):
@@ -203,7 +203,7 @@ def processes(*sessions: int) -> list[str]:
 
 
 def left_running(*sessions: int) -> list[str]:
-    """What stays of programs' sessions; a process that was killed may need a moment to be gone."""
+    """The processes that stay of programs' sessions; a killed process may need a moment to exit."""
     deadline = time.monotonic() + SETTLING
     while (found := processes(*sessions)) and time.monotonic() < deadline:
         time.sleep(0.02)

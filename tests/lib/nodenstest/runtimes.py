@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the CRI's tests put together, inside of the Debian root: a real registry, nodens-cri and containerd, each in a directory of its own.
+"""Set up for the CRI's tests, inside the Debian root: a real registry, nodens-cri and containerd, each in a directory of its own.
 
 `tools/dev test cri` sees to it that programs, images and the CRI's messages are in the cache; here the newest of each is taken.
 """
@@ -25,7 +25,7 @@ from nodensdev.project import TOP
 from . import registry_server
 
 BUILD = TOP / "build" / os.environ.get("NODENS_VARIANT", "gcc")
-SANITIZED = BUILD.name == "asan"     # what memory the daemon takes says nothing then
+SANITIZED = BUILD.name == "asan"     # the daemon's memory is not meaningful then
 CACHE = Path("/cache")
 SCRATCH = Path("/var/tmp")
 SECOND = "second.nodens.test"        # another name for the same registry, as mirrors have them
@@ -69,7 +69,7 @@ bridges = itertools.count(1)
 
 
 def pod_network(state: Path) -> dict[str, object]:
-    """A bridge of the runtime's own. Host ports only where somebody translates addresses: portmap wants iptables."""
+    """A bridge of the runtime's own. Host ports only if there is NAT: portmap needs iptables."""
     number = next(bridges)
     bridge = {"type": "bridge", "bridge": f"nodens{os.getpid() % 10000}x{number}", "isGateway": True, "hairpinMode": True,
               "ipam": {"type": "host-local", "dataDir": str(state), "ranges": [[{"subnet": f"10.{90 + number}.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
@@ -110,7 +110,7 @@ def newest(pattern: str) -> Path:
 
 @functools.cache
 def program(path: str) -> Path:
-    """One of ours, as it was when it was first used: whoever builds meanwhile does not disturb a test."""
+    """A copy of one of our programs, made at first use: a build during the run does not disturb a test."""
     copy = Path(tempfile.mkdtemp(prefix="programs-", dir=SCRATCH)) / Path(path).name
     shutil.copy(BUILD / path, copy)
     atexit.register(shutil.rmtree, copy.parent, True)
@@ -147,7 +147,7 @@ def unmount_below(top: Path) -> None:
 
 
 def free_ports() -> int:
-    """A port that is free together with the next one. Not one that the kernel gives to clients; the network is the suite's own."""
+    """A free port whose successor is free, too. Outside of the ephemeral range; the network is the suite's own."""
     for port in range(20000, 30000, 2):
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)), socket.create_server(("127.0.0.1", port + 1)):
             return port
@@ -240,7 +240,7 @@ class Runtime:
             time.sleep(0.02)
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """Ends it, and whatever it had started is gone soon after."""
+        """Ends it; its processes exit soon after."""
         assert self.process
         self.process.send_signal(how)
         try:

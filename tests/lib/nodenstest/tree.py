@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What lies in a tree: every path with all that a container can see of it, to be compared with another tree."""
+"""The contents of a tree: every path with everything a container can see of it, to compare with another tree."""
 import contextlib
 import ctypes
 import hashlib

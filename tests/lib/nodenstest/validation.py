@@ -33,7 +33,7 @@ def stored(site: registry_server.Site, name: str) -> make.Image:
 
 
 def pod_images(site: registry_server.Site) -> dict[str, make.Image]:
-    """What the tests of pods want beyond the testbed's images."""
+    """Images that the tests of pods need beyond the testbed's."""
     found = {name: stored(site, SHELL) for name in ("volume", "hostile-volume", "owners", "environment", "signal", "hostile-users")}
     found["volume"].config["config"]["Volumes"] = {"/data": {}, "/var/empty/": {}, "/link": {}}
     found["volume"].layer(make.tar(make.directory("behind"), make.symlink("link", "../../behind"), make.entry("behind/linked", b"linked")))

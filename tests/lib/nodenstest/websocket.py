@@ -83,7 +83,7 @@ class Channels:
             self.data.setdefault(channel, bytearray()).extend(base64.b64decode(body[1:]) if self.base64 else body[1:])
 
     def read(self, channel: int, until: bytes | None = None) -> bytes:
-        """All that comes on a channel until the end; or until these bytes have come."""
+        """Everything received on a channel until the end, or until these bytes have arrived."""
         deadline = time.monotonic() + PATIENCE
         while until not in self.data.get(channel, b"") if until is not None else not self.over:
             assert time.monotonic() < deadline, self.data

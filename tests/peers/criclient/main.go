@@ -228,8 +228,8 @@ func images(socket, image string) {
 	if err == nil && answer.Image != nil {
 		err = fmt.Errorf("it is still there")
 	}
-	check("an image that was removed has no status, and that is no error", err)
-	check("removing it again is no error", service.RemoveImage(ctx, spec))
+	check("a removed image has no status, without an error", err)
+	check("removing it again succeeds", service.RemoveImage(ctx, spec))
 }
 
 func main() {

@@ -6,7 +6,7 @@
 //	{"op":"open","root":DIR,"first":N,"count":N,"idsPerPod":N,"maxPods":N}   a new manager, as at the start of a kubelet
 //	{"op":"get","pod":UID}           the pod's block                          -> {"first":N,"count":N}
 //	{"op":"release","pod":UID}
-//	{"op":"sweep","alive":[UID...]}  release whatever belongs to nobody
+//	{"op":"sweep","alive":[UID...]}  release blocks of pods that no longer exist
 //	{"op":"state"}                   who holds what                           -> {"pods":{UID:FIRST...}}
 //	{"op":"subids","hex":BYTES}      what getsubids printed, parsed           -> {"first":N,"count":N}
 //	{"op":"idsPerPod","value":N}     the validation of the configuration

@@ -126,7 +126,7 @@ func internal(raw json.RawMessage) (*core.Pod, error) {
 	return result, legacyscheme.Scheme.Convert(pod, result, nil)
 }
 
-// About user namespaces are the errors that name hostUsers in path or text, and all that are about procMount.
+// Errors about user namespaces are those that name hostUsers in path or text, and all errors about procMount.
 func isAboutUserNamespaces(e *field.Error) bool {
 	return strings.Contains(e.Detail, "`hostUsers`") || e.Field == "spec.hostUsers" || strings.HasSuffix(e.Field, ".securityContext.procMount")
 }
