@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The block of IDs that ends at 2^32 cannot be mapped.
  *
- * What the kernel does: a line of uid_map whose first ID plus count reaches 2^32 wraps in 32 bits and is refused (EINVAL); the
- * ID 4294967295 is not a valid ID, it means "none". The block below is accepted.
+ * What the kernel does: a line of uid_map whose first ID plus count reaches 2^32 wraps in 32 bits
+ * and is refused (EINVAL); the ID 4294967295 is not a valid ID, it means "none". The block below is
+ * accepted.
  *
- * Why nodens needs it: the kubelet's default range ends at 2^32, and once in 65,535 allocations it picks that last block; the pod
- * then cannot start. nodens never hands it out. */
+ * Why nodens needs it: the kubelet's default range ends at 2^32, and once in 65,535 allocations it
+ * picks that last block; the pod then cannot start. nodens never hands it out. */
 #include "evidence.h"
 
 static int try_block(uint32_t first, uint32_t count) {

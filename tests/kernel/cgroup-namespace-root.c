@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cgroup namespace's root is the cgroup that the new process begins in.
  *
- * What the kernel does: CLONE_NEWCGROUP roots the namespace at the child's cgroup. With CLONE_INTO_CGROUP that is the leaf it is cloned
- * into, and the leaf's siblings are outside forever; cloned first and moved afterwards, the root stays where the child began.
+ * What the kernel does: CLONE_NEWCGROUP roots the namespace at the child's cgroup. With
+ * CLONE_INTO_CGROUP that is the leaf it is cloned into, and the leaf's siblings are outside
+ * forever; cloned first and moved afterwards, the root stays where the child began.
  *
- * Why nodens needs it: the init of a rootless node must live in a leaf, since only a cgroup without processes hands its controllers on, and
- * yet see the delegated cgroup as its root, to make pods' cgroups in it. So it is cloned in the delegated cgroup and moves. */
+ * Why nodens needs it: the init of a rootless node must live in a leaf, since only a cgroup without
+ * processes hands its controllers on, and yet see the delegated cgroup as its root, to make pods'
+ * cgroups in it. So it is cloned in the delegated cgroup and moves. */
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -14,7 +16,8 @@
 
 static char *top;
 
-/* What a process that moves itself to the leaf sees as its own cgroup, and whether it sees the sibling. */
+/* What a process that moves itself to the leaf sees as its own cgroup, and whether it sees the
+ * sibling. */
 static int moved(void *argument) {
         char text[4096], *leaf = nd_format("%s/leaf/cgroup.procs", top);
 

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits of a user namespace are charged to its creator.
  *
- * What the kernel does: what processes in a user namespace use of the limits per user (inotify instances, pending signals, user
- * namespaces, ...) counts in each namespace up to the first one, there against the user who made the namespace: its effective
- * user ID at that moment. If host root makes it, every pod eats from host root's allowance; if the maker's
- * effective ID is what the pod's root maps to, each pod has an allowance of its own.
+ * What the kernel does: what processes in a user namespace use of the limits per user (inotify
+ * instances, pending signals, user namespaces, ...) counts in each namespace up to the first one,
+ * there against the user who made the namespace: its effective user ID at that moment. If host root
+ * makes it, every pod eats from host root's allowance; if the maker's effective ID is what the
+ * pod's root maps to, each pod has an allowance of its own.
  *
- * Why nodens needs it: fs.inotify.max_user_instances is 128 by default, for all of host root together with every pod made by it. One
- * pod could starve the kubelet's own watchers. nodens makes the namespace with the mapped root's effective IDs (the real
- * ones stay, so that it may still signal and trace the child). */
+ * Why nodens needs it: fs.inotify.max_user_instances is 128 by default, for all of host root
+ * together with every pod made by it. One pod could starve the kubelet's own watchers. nodens makes
+ * the namespace with the mapped root's effective IDs (the real ones stay, so that it may still
+ * signal and trace the child). */
 #include <signal.h>
 #include <sys/inotify.h>
 
@@ -97,7 +99,8 @@ static int node(void *argument) {
 }
 
 int main(void) {
-        /* A node within a user namespace of its own, so that the host's own allowance is left alone. */
+        /* A node within a user namespace of its own, so that the host's own allowance is left
+         * alone. */
         struct nd_userns_map map = {.inside = 0, .outside = POD_ROOT, .count = 2 * BLOCK};
         struct nd_userns_plan plan = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1, .charge_to_root = true};
         int userns = -EBADF;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The program in the container of crun-joins-pin.c, linked statically: prints what it sees and leaves a file behind. */
+/* The program in the container of crun-joins-pin.c, linked statically: prints what it sees and
+ * leaves a file behind. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>

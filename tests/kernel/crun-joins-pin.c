@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* crun runs a container in a pinned user namespace, on a root filesystem with idmapped layers.
  *
- * What crun and the kernel do: a runtime spec may name a user namespace by path and carry uidMappings and gidMappings as well; crun
- * joins the namespace, takes the mappings for what they are there, and runs the program as root of it. The image's files, owned by
- * root on disk, belong to the container's root; what it writes lands in the upper directory with the pod's IDs.
+ * What crun and the kernel do: a runtime spec may name a user namespace by path and carry
+ * uidMappings and gidMappings as well; crun joins the namespace, takes the mappings for what they
+ * are there, and runs the program as root of it. The image's files, owned by root on disk, belong
+ * to the container's root; what it writes lands in the upper directory with the pod's IDs.
  *
- * Why nodens needs it: this is CreateContainer in small: everything that the tests beside this one show, together, with the
- * engine that nodens drives. */
+ * Why nodens needs it: this is CreateContainer in small: everything that the tests beside this one
+ * show, together, with the engine that nodens drives. */
 #include "overlay.h"
 #include "sys/child.h"
 #include "sys/worker.h"

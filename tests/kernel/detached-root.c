@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A detached copy of a directory's mount can be a process's root, and nothing leads out of it.
  *
- * What the kernel does: in a mount namespace that belongs to its user namespace, root of that user namespace may copy the mount of one
- * directory without attaching it anywhere (open_tree), make the copy read only, and chroot() into it. ".." of its root is the root itself, for
- * the copy's descriptor as for paths. A hard link from one copy to another is refused though both are of one filesystem, and so is any
- * write to a read-only copy. The copy is gone with its last user, and the directory can be renamed while it exists.
+ * What the kernel does: in a mount namespace that belongs to its user namespace, root of that user
+ * namespace may copy the mount of one directory without attaching it anywhere (open_tree), make the
+ * copy read only, and chroot() into it. ".." of its root is the root itself, for the copy's
+ * descriptor as for paths. A hard link from one copy to another is refused though both are of one
+ * filesystem, and so is any write to a read-only copy. The copy is gone with its last user, and the
+ * directory can be renamed while it exists.
  *
- * Why nodens needs it: each worker of nodens-unpack has the tree of its own layer as its root, and layers below as read-only copies. */
+ * Why nodens needs it: each worker of nodens-unpack has the tree of its own layer as its root, and
+ * layers below as read-only copies. */
 #include "evidence.h"
 #include "sys/mount.h"
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* evidence.h - how a kernel test reports what it saw
  *
- * A kernel test is a program that shows one behaviour the design leans on. It prints what it does and what the kernel
- * answered, and ends with 0 (as expected), 1 (not so) or 77 (cannot be tried here, and why). */
+ * A kernel test is a program that shows one behaviour the design leans on. It prints what it does
+ * and what the kernel answered, and ends with 0 (as expected), 1 (not so) or 77 (cannot be tried
+ * here, and why). */
 #pragma once
 
 #include <fcntl.h>
@@ -37,7 +38,7 @@ enum {
         (void) fflush(stdout);
 }
 
-/* The test's claim. What was expected is the text, in the words of a person who reads the log. */
+/* The test's claim. The text states the expectation, for readers of the log. */
 #define expect(condition, ...)                                                                                                \
         do {                                                                                                                  \
                 int _number = errno;                                                                                          \
@@ -134,7 +135,8 @@ static inline char *read_text(const char *path, char *buffer, size_t size) {
         return buffer;
 }
 
-/* A directory of the test's own on the filesystem that is to be tried; TEST_EXT4 is set by the build. */
+/* A directory of the test's own on the filesystem that is to be tried; TEST_EXT4 is set by the
+ * build. */
 static inline char *scratch_directory(const char *beneath) {
         char *path = nd_format("%s/kernel-test-XXXXXX", beneath);
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server in a network namespace answers a client whose address is elsewhere, and the answer comes back to a socket in the same namespace
- * that is bound to that foreign address: for TCP and UDP, IPv4 and IPv6.
+/* A server in a network namespace answers a client whose address is elsewhere, and the answer comes
+ * back to a socket in the same namespace that is bound to that foreign address: for TCP and UDP,
+ * IPv4 and IPv6.
  *
- * What the kernel does: IP_TRANSPARENT lets a socket have any address. The answer to it would leave by the default route; but a chain of
- * the type "route" at the output hook that gives it a mark has it routed anew, and a rule for that mark delivers it here. A UDP
- * server's answer has no connected socket that could inherit the mark (tcp_fwmark_accept is of no use), so the mark comes from the
- * connection, which conntrack knows for UDP, too. Without the rules every such connection times out.
+ * What the kernel does: IP_TRANSPARENT lets a socket have any address. The answer to it would leave
+ * by the default route; but a chain of the type "route" at the output hook that gives it a mark has
+ * it routed anew, and a rule for that mark delivers it here. A UDP server's answer has no connected
+ * socket that could inherit the mark (tcp_fwmark_accept is of no use), so the mark comes from the
+ * connection, which conntrack knows for UDP, too. Without the rules every such connection times
+ * out.
  *
- * Why nodens needs it: ports of a rootless node are forwarded by a process without privileges, and servers shall see their clients' addresses,
- * those in pods and those in the node's own network. */
+ * Why nodens needs it: ports of a rootless node are forwarded by a process without privileges, and
+ * servers shall see their clients' addresses, those in pods and those in the node's own network. */
 #include <arpa/inet.h>
 #include <net/if.h>
 #include <netinet/in.h>

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which filesystems can be idmapped: ext4 and tmpfs can, overlayfs itself cannot.
  *
- * What the kernel does: mount_setattr(MOUNT_ATTR_IDMAP) with a user namespace makes a detached clone of a mount show every owner
- * shifted by the namespace's map, and take new files back the same way; the filesystem keeps the unshifted owners and other
- * mounts of it do not change. A filesystem has to support it. Overlayfs does not (EINVAL), up to the kernels we know.
+ * What the kernel does: mount_setattr(MOUNT_ATTR_IDMAP) with a user namespace makes a detached
+ * clone of a mount show every owner shifted by the namespace's map, and take new files back the
+ * same way; the filesystem keeps the unshifted owners and other mounts of it do not change. A
+ * filesystem has to support it. Overlayfs does not (EINVAL), up to the kernels we know.
  *
- * Why nodens needs it: volumes and image layers keep the owners that containers see (0, 1000 ...), so that one copy serves every pod
- * for any block of IDs. And since an overlay cannot be idmapped, the layers below it must be. */
+ * Why nodens needs it: volumes and image layers keep the owners that containers see (0, 1000 ...),
+ * so that one copy serves every pod for any block of IDs. And since an overlay cannot be idmapped,
+ * the layers below it must be. */
 #include "evidence.h"
 #include "sys/mount.h"
 

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Read-only binds hold against root of a user namespace only when they were made in an outer one.
  *
- * What the kernel does: a mount flag belongs to the mount, and CAP_SYS_ADMIN over the mount namespace clears it again. When a mount namespace is
- * copied for a process of a new user namespace, the kernel locks the flags of every mount in the copy, and all copies that are made of those
- * mounts stay locked. A tree that is handed over as a descriptor (open_tree, move_mount) instead is not locked.
+ * What the kernel does: a mount flag belongs to the mount, and CAP_SYS_ADMIN over the mount
+ * namespace clears it again. When a mount namespace is copied for a process of a new user
+ * namespace, the kernel locks the flags of every mount in the copy, and all copies that are made of
+ * those mounts stay locked. A tree that is handed over as a descriptor (open_tree, move_mount)
+ * instead is not locked.
  *
- * Why nodens needs it: root of a rootless node has all capabilities over the node's mount namespace, and must not be able to write to what the user
- * gave it with --bind PATH:ro, nor to the directory that tools outside read. So a builder in a user namespace of its own makes the read-only binds, and
- * then clones init into a second one. Init is to be the launcher's child all the same: CLONE_PARENT allows that. */
+ * Why nodens needs it: root of a rootless node has all capabilities over the node's mount
+ * namespace, and must not be able to write to what the user gave it with --bind PATH:ro, nor to the
+ * directory that tools outside read. So a builder in a user namespace of its own makes the
+ * read-only binds, and then clones init into a second one. Init is to be the launcher's child all
+ * the same: CLONE_PARENT allows that. */
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -40,7 +44,8 @@ static void become_root(int fd) {
 
         step(read(fd, &byte, 1) == 1);
         step(setresgid(0, 0, 0) == 0 && setresuid(0, 0, 0) == 0);
-        step(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0); /* or its children's maps would belong to root of the host */
+        /* Or its children's maps would belong to root of the host. */
+        step(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
 }
 
 static bool writable(const char *path) {
@@ -72,7 +77,8 @@ static int inner(int fd, int tree) {
         return EXIT_SUCCESS;
 }
 
-/* Makes the read-only bind, shows that one user namespace is not enough, and clones the inner process as a child of its own parent. */
+/* Makes the read-only bind, shows that one user namespace is not enough, and clones the inner
+ * process as a child of its own parent. */
 static int outer(int fd, int report) {
         struct mount_attr reading = {.attr_set = MOUNT_ATTR_RDONLY};
         int tree = -EBADF, pair[2];

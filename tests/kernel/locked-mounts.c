@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A read-only mount that is there before the mount namespace is copied for a user namespace stays read-only in it.
+/* A read-only mount that is there before the mount namespace is copied for a user namespace stays
+ * read-only in it.
  *
- * What the kernel does: a mount namespace that is copied for a less privileged user namespace has all mounts with their flags locked. A recursive bind of a tree
- * keeps the locks of what is mounted below, as an engine does with a root filesystem: there the read-only flag cannot be cleared, neither on the
- * mount nor on a copy of it, and the mount cannot be taken away. What is mounted later from a clone that was made outside has no such lock. When the
- * original is unmounted outside afterwards, the copy stays. An overlay without an upper directory needs no lock: its superblock cannot be written.
+ * What the kernel does: a mount namespace that is copied for a less privileged user namespace has
+ * all mounts with their flags locked. A recursive bind of a tree keeps the locks of what is mounted
+ * below, as an engine does with a root filesystem: there the read-only flag cannot be cleared,
+ * neither on the mount nor on a copy of it, and the mount cannot be taken away. What is mounted
+ * later from a clone that was made outside has no such lock. When the original is unmounted outside
+ * afterwards, the copy stays. An overlay without an upper directory needs no lock: its superblock
+ * cannot be written.
  *
- * Why nodens needs it: root of a pod with SYS_ADMIN could otherwise make every read-only volume writable, and with an idmapped one it is root on the host's
- * files. So nodens attaches volumes below the root filesystem on the host's side (src/cri/bundle/volumes.c) and gives the engine none that is read-only. */
+ * Why nodens needs it: root of a pod with SYS_ADMIN could otherwise make every read-only volume
+ * writable, and with an idmapped one it is root on the host's files. So nodens attaches volumes
+ * below the root filesystem on the host's side (src/cri/bundle/volumes.c) and gives the engine none
+ * that is read-only. */
 #include "evidence.h"
 #include "sys/mount.h"
 

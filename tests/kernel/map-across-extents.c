@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A block of IDs cannot be mapped across two extents of the parent's map.
  *
- * What the kernel does: each line of a new uid_map must lie within one line of the parent namespace's map. Two lines that touch
- * inside the parent but lead to different places outside do not make one (EPERM); a block within either of them is accepted.
+ * What the kernel does: each line of a new uid_map must lie within one line of the parent
+ * namespace's map. Two lines that touch inside the parent but lead to different places outside do
+ * not make one (EPERM); a block within either of them is accepted.
  *
- * Why nodens needs it: a rootless node lives in a user namespace with several delegated extents (its own ID, then the ranges of
- * /etc/subuid), which look like one range from inside. The allocator must never hand out a block that spans two of them:
- * the pod's namespace could not be made. */
+ * Why nodens needs it: a rootless node lives in a user namespace with several delegated extents
+ * (its own ID, then the ranges of /etc/subuid), which look like one range from inside. The
+ * allocator must never hand out a block that spans two of them: the pod's namespace could not be
+ * made. */
 #include "evidence.h"
 
-/* Makes a namespace with one map for both kinds of IDs, within the current one, and returns the errno. */
+/* Makes a namespace with one map for both kinds of IDs, within the current one, and returns the
+ * errno. */
 static int try_map(struct nd_userns_map map) {
         struct nd_userns_plan plan = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1};
         nd_autoclose int fd = -EBADF;

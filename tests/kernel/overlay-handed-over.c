@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A detached overlay is built in one mount namespace and attached in another.
  *
- * What the kernel does: fsmount() gives a mount that is attached nowhere. Its descriptor can be passed over a socket, and
- * move_mount() attaches it in the receiver's mount namespace, though the overlay was made in another, and works on after that other
- * namespace, with the idmapped layer attached in it, is gone.
+ * What the kernel does: fsmount() gives a mount that is attached nowhere. Its descriptor can be
+ * passed over a socket, and move_mount() attaches it in the receiver's mount namespace, though the
+ * overlay was made in another, and works on after that other namespace, with the idmapped layer
+ * attached in it, is gone.
  *
- * Why nodens needs it: the daemon shares the host's mount namespace. A short-lived child builds a root filesystem in a private one
- * and hands it back, so the host's mount table grows by one line per container and no idmapped layer ever shows there. */
+ * Why nodens needs it: the daemon shares the host's mount namespace. A short-lived child builds a
+ * root filesystem in a private one and hands it back, so the host's mount table grows by one line
+ * per container and no idmapped layer ever shows there. */
 #include "overlay.h"
 #include "sys/worker.h"
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An overlay on idmapped lower layers shows and stores the pod's own IDs.
  *
- * What the kernel does: overlayfs takes idmapped mounts as lower layers (lowerdir+, by path) and honours their map: a file of
- * root in the layer belongs to the pod's root in the overlay. New files and copied-up ones land in the upper directory, which is
- * not idmapped, with the pod's real IDs. `userxattr` keeps overlay's marks in user.overlay.*, so that a layer can be
- * unpacked without privilege, and `volatile` leaves out the syncs of an upper directory that never outlives its boot; both
- * go together with idmapped layers.
+ * What the kernel does: overlayfs takes idmapped mounts as lower layers (lowerdir+, by path) and
+ * honours their map: a file of root in the layer belongs to the pod's root in the overlay. New
+ * files and copied-up ones land in the upper directory, which is not idmapped, with the pod's real
+ * IDs. `userxattr` keeps overlay's marks in user.overlay.*, so that a layer can be unpacked without
+ * privilege, and `volatile` leaves out the syncs of an upper directory that never outlives its
+ * boot; both go together with idmapped layers.
  *
- * Why nodens needs it: one unpacked copy of an image serves pods with different blocks of IDs, at no cost per file. */
+ * Why nodens needs it: one unpacked copy of an image serves pods with different blocks of IDs, at
+ * no cost per file. */
 #include <sys/xattr.h>
 
 #include "overlay.h"
@@ -36,7 +38,8 @@ static void show_owner(const struct rootfs *r, const char *where, const char *na
         expect(st.st_uid == expected && st.st_gid == expected, "%s/%s belongs to %u", where, name, st.st_uid);
 }
 
-/* A whiteout as an unprivileged unpacker makes it: an empty file with a mark, in a directory that is marked to have such. */
+/* A whiteout as an unprivileged unpacker makes it: an empty file with a mark, in a directory that
+ * is marked to have such. */
 static void write_whiteout(const struct rootfs *r) {
         nd_autofree char *path = nd_format("%s/gone", r->layer);
 

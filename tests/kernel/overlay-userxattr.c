@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whiteouts, opaque directories and file capabilities can be made in an identity-mapped user namespace.
+/* Whiteouts, opaque directories and file capabilities can be made in an identity-mapped user
+ * namespace.
  *
- * What the kernel does: in a user namespace that maps every ID to itself, root without any power outside may make a character
- * device 0:0 and no other device, set user.overlay.* and security.capability (stored as version 3 with root's ID, which any
- * namespace of that root reads as version 2), and give files any owner. overlayfs with `userxattr` takes the device for a whiteout and
- * user.overlay.opaque for an opaque directory. A whiteout in a directory that only one layer has is not interpreted: it is listed, as a name
- * that cannot be looked up.
+ * What the kernel does: in a user namespace that maps every ID to itself, root without any power
+ * outside may make a character device 0:0 and no other device, set user.overlay.* and
+ * security.capability (stored as version 3 with root's ID, which any namespace of that root reads
+ * as version 2), and give files any owner. overlayfs with `userxattr` takes the device for a
+ * whiteout and user.overlay.opaque for an opaque directory. A whiteout in a directory that only one
+ * layer has is not interpreted: it is listed, as a name that cannot be looked up.
  *
- * Why nodens needs it: nodens-unpack unpacks layers in such a namespace, so that a hostile layer meets no privilege; and its settling
- * removes whiteouts that hide nothing, since a container would stumble over the listed name. */
+ * Why nodens needs it: nodens-unpack unpacks layers in such a namespace, so that a hostile layer
+ * meets no privilege; and its settling removes whiteouts that hide nothing, since a container would
+ * stumble over the listed name. */
 #include <dirent.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>

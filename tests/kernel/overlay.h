@@ -11,7 +11,8 @@ struct rootfs {
         char *base;  /* a directory on a real filesystem, with these in it: */
         char *layer; /* as unpacked from an image: owners as the container sees them */
         char *upper, *work;
-        char *stage; /* where the idmapped layer is attached, in the builder's mount namespace only */
+        /* Where the idmapped layer is attached, in the builder's mount namespace only. */
+        char *stage;
         char *target;
         int userns;
 };
@@ -32,7 +33,8 @@ static inline struct rootfs rootfs_make(int userns) {
         step(chmod(base, 0755) == 0);
         for (size_t i = 0; i < nd_count_of(made); i++)
                 step(mkdir(made[i], 0755) == 0);
-        step(chown(r.upper, POD_ROOT, POD_ROOT) == 0); /* the root directory of the overlay belongs to the pod's root */
+        /* The root directory of the overlay belongs to the pod's root. */
+        step(chown(r.upper, POD_ROOT, POD_ROOT) == 0);
         return r;
 }
 

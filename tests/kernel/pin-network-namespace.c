@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A network namespace that belongs to a pod's user namespace can be pinned at the usual place.
  *
- * What the kernel does: host root may bind-mount the file of a network namespace that a pod's user namespace owns, enter it by
- * that path and configure it, though its own user namespace does not own it; the pod's root may do the same inside, and
- * nothing outside. Removing the mount ends the namespace.
+ * What the kernel does: host root may bind-mount the file of a network namespace that a pod's user
+ * namespace owns, enter it by that path and configure it, though its own user namespace does not
+ * own it; the pod's root may do the same inside, and nothing outside. Removing the mount ends the
+ * namespace.
  *
- * Why nodens needs it: CNI plugins and network agents get the path of a network namespace and enter it as host root. They
- * look under /run/netns, so nodens pins it as /run/netns/nodens-<id>; the pod must own it, so that it may set its own
- * sysctls and routes. */
+ * Why nodens needs it: CNI plugins and network agents get the path of a network namespace and enter
+ * it as host root. They look under /run/netns, so nodens pins it as /run/netns/nodens-<id>; the pod
+ * must own it, so that it may set its own sysctls and routes. */
 #include <net/if.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A user namespace can be pinned on its own.
  *
- * What the kernel does: a bind mount of a namespace's file keeps the namespace alive when no process is in it and no descriptor
- * refers to it. It can be joined by that path later, and namespaces made from within (here: a network namespace) are owned by
- * it; such a network namespace in turn outlives the process that made it when it is pinned.
+ * What the kernel does: a bind mount of a namespace's file keeps the namespace alive when no
+ * process is in it and no descriptor refers to it. It can be joined by that path later, and
+ * namespaces made from within (here: a network namespace) are owned by it; such a network namespace
+ * in turn outlives the process that made it when it is pinned.
  *
- * Why nodens needs it: a pod sandbox has no pause process. RunPodSandbox makes a user namespace, pins it under
- * /run/nodens/pods/<id>/, and the containers join it by path, minutes or months later. A pod on the host's network has
- * a user namespace too, so it must not hang on the network namespace. */
+ * Why nodens needs it: a pod sandbox has no pause process. RunPodSandbox makes a user namespace,
+ * pins it under /run/nodens/pods/<id>/, and the containers join it by path, minutes or months
+ * later. A pod on the host's network has a user namespace too, so it must not hang on the network
+ * namespace. */
 #include <linux/nsfs.h>
 #include <sys/ioctl.h>
 
@@ -42,7 +44,8 @@ static int join_and_unshare(void *argument) {
 
         step(user >= 0);
         mounts = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
-        if (fork() == 0) { /* the process that goes in; it stays until its network namespace is pinned from outside */
+        /* The process that goes in; it stays until its network namespace is pinned from outside. */
+        if (fork() == 0) {
                 enter_userns(user);
                 step(unshare(CLONE_NEWNET) == 0);
                 step(raise(SIGSTOP) == 0);

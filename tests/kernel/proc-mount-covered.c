@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A user namespace may mount proc only if the proc that it already sees is uncovered.
  *
- * What the kernel does: in a user namespace with its own pid and mount namespace, mounting a new proc is refused (EPERM) when something is
- * mounted over a part of the /proc that is visible there: the new one would reveal what was covered. Without
- * such a mount it is allowed.
+ * What the kernel does: in a user namespace with its own pid and mount namespace, mounting a new
+ * proc is refused (EPERM) when something is mounted over a part of the /proc that is visible there:
+ * the new one would reveal what was covered. Without such a mount it is allowed.
  *
- * Why nodens needs it: a rootless node and pods with procMount: Unmasked mount proc in a user namespace. Whoever masks a file of the
- * host's /proc for everybody (a fake /proc/cpuinfo) breaks that for every pod; `nodens check` looks for it, and nothing of
- * ours may mount over /proc in the host's mount namespace. */
+ * Why nodens needs it: a rootless node and pods with procMount: Unmasked mount proc in a user
+ * namespace. Masking a file of the host's /proc in the initial mount namespace (a fake
+ * /proc/cpuinfo) breaks that for every pod; `nodens check` looks for it, and nothing of ours may
+ * mount over /proc in the host's mount namespace. */
 #include "evidence.h"
 #include "sys/mount.h"
 

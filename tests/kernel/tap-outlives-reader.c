@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A persistent tap keeps its addresses, routes and the devices on top of it when its reader dies; one that is not persistent takes them along.
+/* A persistent tap keeps its addresses, routes and the devices on top of it when its reader dies; a
+ * tap that is not persistent loses them.
  *
- * What the kernel does: a tap made by TUNSETIFF goes when its last descriptor is closed, unless TUNSETPERSIST was set; then it only loses
- * its carrier, and gets it back from the next process that attaches. IFF_RUNNING lags behind: a new tap has it for a while though nobody
- * is attached, the carrier in sysfs does not.
+ * What the kernel does: a tap made by TUNSETIFF goes when its last descriptor is closed, unless
+ * TUNSETPERSIST was set; then it only loses its carrier, and gets it back from the next process
+ * that attaches. IFF_RUNNING lags behind: a new tap has it for a while though nobody is attached,
+ * the carrier in sysfs does not.
  *
- * Why nodens needs it: pasta or slirp4netns may be killed or upgraded, and the node's routes and its VXLAN device must not go with them. */
+ * Why nodens needs it: pasta or slirp4netns may be killed or upgraded, and the node's routes and
+ * its VXLAN device must not go with them. */
 #include <linux/if.h>
 #include <linux/if_tun.h>
 #include <net/route.h>

@@ -2,8 +2,8 @@
 /* container-program.c - the only program in the containers of our tests, linked statically
  *
  * Does what its arguments say, one after the other, and prints what it sees:
- *      cat FILE, line FILE WORD (the line that begins so), owner FILE, write FILE TEXT, say TEXT, id, env NAME, cwd, sleep SECONDS,
- *      trap CODE (SIGTERM ends it with this code), exit CODE */
+ *      cat FILE, line FILE WORD (the line that begins so), owner FILE, write FILE TEXT, say TEXT,
+ *      id, env NAME, cwd, sleep SECONDS, trap CODE (SIGTERM ends it with this code), exit CODE */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cri-node.h - the parts of nodens-cri that containers need, with the real crun, the real monitor and real namespaces
+/* cri-node.h - the parts of nodens-cri that containers need, with the real crun, the real monitor
+ * and real namespaces
  *
- * The image is one layer with one static program (container-program.c), which does what its arguments say. */
+ * The image is one layer with one static program (container-program.c), which does what its
+ * arguments say. */
 #pragma once
 
 #include "cri/core/parts.h"
 #include "cri/pod/container.h"
 
-enum { CRI_NODE_HOST = 1 << 20, CRI_NODE_COUNT = 65536 }; /* the mapping of pods with a user namespace */
+/* The mapping of pods with a user namespace. */
+enum { CRI_NODE_HOST = 1 << 20, CRI_NODE_COUNT = 65536 };
 
 struct cri_node {
         char *root;
@@ -24,7 +27,8 @@ void cri_node_needs_oci_runtime(void);
 void cri_node_make(struct cri_node *ret);
 void cri_node_done(struct cri_node *node);
 
-/* An OCI runtime that does its work, but for one verb, which is done as the given words of a shell do it. */
+/* An OCI runtime that does its work, but for one verb, which is done as the given words of a shell
+ * do it. */
 void cri_node_use_oci_runtime(struct cri_node *node, const char *verb, const char *words);
 
 /* ---- operations, waited for ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* expect.h - cmocka, and what our tests say often
+/* expect.h - cmocka, and common assertions of our tests
  *
- * An expectation that is not met ends the test by a long jump, past the cleanup attributes: a failed test may leave memory and
- * files behind, a passed one must not. */
+ * An expectation that is not met ends the test by a long jump, past the cleanup attributes: a
+ * failed test may leave memory and files behind, a passed one must not. */
 #pragma once
 
 #include <setjmp.h>
@@ -24,7 +24,7 @@ static inline void expect_ok_at(struct nd_error *error, const char *expression, 
         _fail(file, line);
 }
 
-/* Consumes the error. Words are a part of its text; "" takes any. */
+/* Consumes the error. words is a part of its text; "" matches any. */
 static inline void expect_error_at(struct nd_error *error, enum nd_error_code code, const char *words, const char *expression,
                                    const char *file, int line) {
         if (error && nd_error_code(error) == code && strstr(nd_error_text(error), words)) {
@@ -74,7 +74,8 @@ static inline void expect_text_at(char *text, const char *expected, const char *
 }
 #define expect_text(text, expected) expect_text_at((text), (expected), __FILE__, __LINE__)
 
-/* Whether this is a nightly run (the meson suite "nightly"): with random seeds, and with bounds on speed that a loaded machine breaks. */
+/* Whether this is a nightly run (the meson suite "nightly"): with random seeds, and with bounds on
+ * speed that a loaded host breaks. */
 static inline bool nightly(void) {
         return getenv("NODENS_NIGHTLY");
 }
@@ -86,7 +87,7 @@ static inline bool nightly(void) {
                         assert_true(condition);                                                                               \
         } while (0)
 
-/* Ends a test that this machine or this user cannot run, and says why. */
+/* Skips a test that this host or this user cannot run, with the reason. */
 #define skip_because(...)                                                                                                     \
         do {                                                                                                                  \
                 print_message("# skipped, since " __VA_ARGS__);                                                               \

@@ -2,10 +2,11 @@
 /* faults.h - a table of system calls in which the n-th call of one kind fails
  *
  * Theory of operation
- *   faults_arm() puts our table into nd_sys and says which call is to fail, at which count and with which errno. The counters live in
- *   memory that is shared with children, since workers and the makers of namespaces do half of their calls in a child: a call
- *   counts at every call site. Calls of libc itself or of an executed program are not counted.
- *   A torture test raises the count until the operation passes without a fault; only then has every call failed once. */
+ *   faults_arm() puts our table into nd_sys and sets which call fails, at which count and with
+ *   which errno. The counters live in memory that is shared with children, since workers and the
+ *   makers of namespaces do half of their calls in a child: a call counts at every call site. Calls
+ *   of libc itself or of an executed program are not counted. A torture test raises the count until
+ *   the operation passes without a fault; only then has every call failed once. */
 #pragma once
 
 #include "sys/calls.h"
@@ -48,7 +49,8 @@ enum fault_call {
 
 const char *fault_name(enum fault_call call);
 
-/* The nth call (from 1) of this kind fails; with `onwards` all after it too. Removes what was armed before. */
+/* The nth call (from 1) of this kind fails; with `onwards` all after it too. Removes what was armed
+ * before. */
 void faults_arm(enum fault_call call, unsigned nth, int error_number, bool onwards);
 
 /* A second fault beside the armed one: every call of this kind fails. */

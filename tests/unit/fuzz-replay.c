@@ -4,12 +4,14 @@
  *      replay-NAME DIRECTORY [COUNT SEED [NUMBER]]
  *
  * Theory of operation
- *   First every file of the corpus is executed, in the order of the names. Then COUNT inputs are derived from the corpus and executed. Input i depends on
- *   the corpus, SEED and i only: not on coverage, time or the order of a directory. So a run gives the same result on every machine, as
+ *   First every file of the corpus is executed, in the order of the names. Then COUNT inputs are
+ *   derived from the corpus and executed. Input i depends on the corpus, SEED and i only: not on
+ *   coverage, time or the order of a directory. So a run gives the same result on every machine, as
  *   the gate needs it. Guided random search is libFuzzer's, in `tools/dev fuzz`.
  *
- *   A child executes the inputs. If it dies, the parent names the input; NUMBER writes that derived input to standard output instead of executing anything, so that it
- *   can be added to the corpus. */
+ *   A child executes the inputs. If it dies, the parent names the input; NUMBER writes that derived
+ *   input to standard output instead of executing anything, so that it can be added to the
+ *   corpus. */
 #include <dirent.h>
 #include <err.h>
 #include <string.h>
@@ -99,7 +101,8 @@ static void load_corpus(const char *directory) {
         free(names);
 }
 
-/* Bytes at which parsers take another way: ends of ranges, and the punctuation of the formats that we read. */
+/* Bytes at which parsers take another way: ends of ranges, and the punctuation of the formats that
+ * we read. */
 static uint8_t telling_byte(uint64_t *state) {
         static const uint8_t bytes[] = "\0\1\x7f\x80\xfe\xff \t\r\n\"'{}[]():;,./\\=+-_*&#%@!<>?0123456789aAzZ";
 
@@ -117,7 +120,8 @@ static size_t change_length(uint8_t *bytes, size_t length, uint64_t *state) {
         }
         if (length + piece > DERIVED_CEILING)
                 return length;
-        memmove(bytes + at + piece, bytes + at, length - at); /* insert: one byte many times, or a copy of what is there */
+        /* Insert: one byte many times, or a copy of what is there. */
+        memmove(bytes + at + piece, bytes + at, length - at);
         if (next_random(state) % 2 || length == 0)
                 memset(bytes + at, telling_byte(state), piece);
         else
@@ -170,7 +174,8 @@ static size_t derive(uint64_t seed, size_t number, uint8_t *bytes) {
 }
 
 static void execute(const uint8_t *bytes, size_t length) {
-        uint8_t *exact = nd_malloc(length); /* of the exact size, so that AddressSanitizer sees a step past its end */
+        /* Of the exact size, so that AddressSanitizer sees a step past its end. */
+        uint8_t *exact = nd_malloc(length);
 
         memcpy(exact, bytes, length);
         (void) LLVMFuzzerTestOneInput(exact, length);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz.h - the entry point that libFuzzer and fuzz-replay.c call, and how a fuzzer says that a property does not hold */
+/* fuzz.h - the entry point that libFuzzer and fuzz-replay.c call, and how a fuzzer reports a
+ * violated property */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* guard-world.h - a store with the default constraints, as a cluster would have them from the guard's own manifest */
+/* guard-world.h - a store with the default constraints, as a cluster would have them from the
+ * guard's own manifest */
 #pragma once
 
 #include "guard/access/rbac.h"

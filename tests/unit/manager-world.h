@@ -30,6 +30,7 @@ void manager_put_file(struct manager_world *world, const char *uid, const char *
 void manager_put_block(struct manager_world *world, const char *uid, uint32_t first);
 char *manager_get_file(struct manager_world *world, const char *uid);
 uint32_t manager_get(struct manager_world *world, const char *uid);
-/* How many blocks can still be handed out: takes them all, then gives them back. Fails when one is in `held`. */
+/* How many blocks can still be handed out: takes them all, then gives them back. Fails when one is
+ * in `held`. */
 size_t manager_handed_out(struct manager_world *world, const uint32_t *held, size_t held_count);
 struct manager_found manager_find(struct manager_world *world, const char *uid);

@@ -71,7 +71,8 @@ static bool store_has(const struct nd_oci_store *store, const struct nd_digest *
         return store && fstatat(nd_oci_store_layers_fd(store), nd_digest_hex(chain, hex), &st, 0) == 0;
 }
 
-/* The config's text; puts the layers on the way when there is a staging directory, and says which. */
+/* The config's text; puts the layers on the way when there is a staging directory, and says
+ * which. */
 static char *make_layers(const struct nd_oci_store *store, int stage_fd, const struct offer_plan *plan,
                          struct nd_oci_unpacked_layers *unpacked) {
         struct nd_text diff_ids = ND_TEXT(1 << 20);

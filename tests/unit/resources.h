@@ -6,4 +6,5 @@
 
 size_t resources_descriptors(void); /* how many are open */
 size_t resources_children(void);    /* how many there are, running or dead; reaps the dead ones */
-bool resources_has_children(void);  /* the same for a child that belongs to a loop, which reaps it */
+/* The same for a child that belongs to a loop, which reaps it. */
+bool resources_has_children(void);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stuck.h - a filesystem that never answers: who looks for a name in it cannot even be killed until it is released */
+/* stuck.h - a filesystem that never answers: who looks for a name in it cannot even be killed until
+ * it is released */
 #pragma once
 
 #include <sys/types.h>

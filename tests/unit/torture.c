@@ -4,7 +4,7 @@
 #include <unit/expect.h>
 #include <unit/resources.h>
 
-/* What an error's text says about the call that failed. */
+/* The part of an error's text about the failed call. */
 static const char *purpose(enum fault_call call) {
         static const char *const words[] = {
                 [FAULT_OPENAT] = "open",

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* faulty.c - stands before a program that nodens-cri drives, and now and then fails or hangs in its place
+/* faulty.c - stands before a program that nodens-cri drives, and now and then fails or hangs in its
+ * place
  *
- * It reads PATH-OF-ITSELF.faults, one line: the real program, then how often of a thousand times it fails without having done anything, how often
- * it does the work and fails, how often it hangs before any work, and how often it hangs after it. A copy of this program stands in each place.
+ * It reads PATH-OF-ITSELF.faults, one line: the real program, then how often of a thousand times it
+ * fails without having done anything, how often it does the work and fails, how often it hangs
+ * before any work, and how often it hangs after it. A copy of this program stands in each place.
  * The file may be changed meanwhile: the next call reads it anew. */
 #include <errno.h>
 #include <stdint.h>
@@ -34,7 +36,7 @@ static void read_faults(struct faults *ret) {
         fclose(file);
 }
 
-/* Does the work in a child and does not tell how it went. */
+/* Does the work in a child and does not report the result. */
 static void work(const char *program, char **argv) {
         pid_t child = fork();
         if (child == 0) {

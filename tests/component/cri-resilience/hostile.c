@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hostile.c - root of a container with SYS_ADMIN and /dev/fuse that does everything to make the runtime wait; linked statically
+/* hostile.c - root of a container with SYS_ADMIN and /dev/fuse that does everything to make the
+ * runtime wait; linked statically
  *
  *      hostile READY ACTION...
  *
- * Each action is done by a child, in this order, and holds until the container ends; the file READY is made when all are under way.
- *      fuse     mounts FUSE, answers nothing, lays an overlay over it and makes that the root of a process
- *      hang     has processes that wait for that filesystem: by stat, by their working directory, by an open file
+ * Each action is done by a child, in this order, and holds until the container ends; the file READY
+ * is made when all are under way.
+ *      fuse     mounts FUSE, answers nothing, lays an overlay over it and makes that the root of a
+ *      process
+ *      hang     has processes that wait for that filesystem: by stat, by their working directory,
+ *      by an open file
  *      deep     nests 4,500 directories and puts a file at the bottom
  *      wide     makes 20,000 names in one directory
  *      mounts   makes 1,000 mounts with long names
  *      pipes    writes to standard output and error as fast as it can, without ends of lines
  *      stop     has processes that stop themselves
- *      fifos    puts fifos in the place of files that a runtime may read, and links to the host's paths in the place of directories
+ *      fifos    puts fifos in the place of files that a runtime may read, and links to the host's
+ *      paths in the place of directories
  *      rename   exchanges two directories of a tree forever
  *      forks    has children that come and go, and zombies */
 #include <errno.h>

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* attack-loop.c - a container's program that tries to make the runtime wait, or to hide from it
  *
- *   attack-loop fuse-root          a root that answers nothing: FUSE below an overlay, and chroot() into it
- *   attack-loop fuse-programs      the same over /bin, so that executing a program of the image waits
+ *   attack-loop fuse-root          a root that answers nothing: FUSE below an overlay, and chroot()
+ *   into it
+ *   attack-loop fuse-programs      the same over /bin, so that executing a program of the image
+ *   waits
  *   attack-loop fuse-self          looks into that filesystem itself: the process cannot be killed
  *   attack-loop deep LEVELS MIB    a file of so many MiB below so many directories
- *   attack-loop move LEVELS MIB    the same, and the directory in the middle moves about forever, with another such file beside it
+ *   attack-loop move LEVELS MIB    the same, and the directory in the middle moves about forever,
+ *   with another such file beside it
  *   attack-loop mounts COUNT       a mount table of so many lines
  *   attack-loop flood              output without an end, and without an end of line
  *   attack-loop zombie             the first thread ends, a second one stays
  *   attack-loop stop               stops itself
- * FUSE, overlay and mounts take CAP_SYS_ADMIN in the container's user namespace. Each writes "ready" when it has done so, and stays. */
+ * FUSE, overlay and mounts take CAP_SYS_ADMIN in the container's user namespace. Each writes
+ * "ready" when it has done so, and stays. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -92,7 +96,8 @@ static void *serve([[maybe_unused]] void *userdata) {
         }
 }
 
-/* An overlay looks names up as its mounter, so the rule of FUSE against other user namespaces does not protect a reader outside. */
+/* An overlay looks names up as its mounter, so the rule of FUSE against other user namespaces does
+ * not protect a reader outside. */
 static void make_fuse(const char *place) {
         char options[128];
         pthread_t thread;

@@ -23,12 +23,12 @@ MARK = "nodens-hostile-value"
 def of_nodens(subject: Subject) -> runtimes.NodensCri:
     """For what can only be seen in files and sockets of our own."""
     if not isinstance(subject.runtime, runtimes.NodensCri):
-        pytest.skip("it looks at what nodens-cri keeps where")
+        pytest.skip("it reads files of nodens-cri")
     return subject.runtime
 
 
 def specification(runtime: runtimes.NodensCri, one: Container) -> str:
-    """The bundle that the engine got for a container."""
+    """The runtime spec that the engine got for a container."""
     found = [path for path in (runtime.directory / "state").rglob("config.json") if one.id in str(path)]
     assert len(found) == 1, found
     return found[0].read_text()
@@ -358,7 +358,7 @@ def test_a_shared_pid_namespace_is_joined_by_a_descriptor(subject: Subject, plai
 
 # ---- known flaws of engines ----
 
-# Wraps crun, except for the self-test: creates a device at /dev of the bundle, through a link if it is one, or refuses a link.
+# Runs crun; answers the self-test by creating a device at /dev of the bundle, through a link if it is one, or by refusing a link.
 ANSWERING = """#!/bin/sh
 case "$*" in *nodens-probe*) ;; *) exec {crun} "$@";; esac
 for word; do test "$last" = --bundle && cd "$word/rootfs"; last=$word; done

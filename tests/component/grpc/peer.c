@@ -4,7 +4,8 @@
  * Requests and answers are plain bytes, so that Go and Python need no generated code.
  *      /test.Peer/Echo     answers with the request
  *      /test.Peer/Big      the request is a number of bytes in decimal; answers with so many
- *      /test.Peer/Slow     the request is a number of milliseconds; answers after them, unless the call was cancelled
+ *      /test.Peer/Slow     the request is a number of milliseconds; answers after them, unless the
+ *      call was cancelled
  *      /test.Peer/Stream   the request is "COUNT SIZE"; answers with so many messages
  *      /test.Peer/Fail     the request is "CODE TEXT"; ends with that status
  *      /test.Peer/Counts   answers "connections calls cancelled descriptors resident-kB" */

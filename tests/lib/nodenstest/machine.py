@@ -87,7 +87,7 @@ def bridge(allowed: str = "worker veth lxcbr0 20\n") -> Iterator[None]:
     list_of.parent.mkdir(parents=True, exist_ok=True)
     list_of.write_text(allowed)
     back, here = os.open("/proc/self/ns/mnt", os.O_RDONLY), Path.cwd()
-    os.unshare(os.CLONE_NEWNS)      # mounts from here on vanish with the namespace
+    os.unshare(os.CLONE_NEWNS)      # setns() back undoes the mounts from here on
     run("mount", "--make-rprivate", "/")
     run("mount", "-t", "overlay", "overlay", "-o", f"lowerdir={roots[-1].parents[2]}:/usr", "/usr")
     run("mount", "-t", "overlay", "overlay", "-o", "lowerdir=/tmp/over-etc:/etc", "/etc")

@@ -149,7 +149,7 @@ class Container:
 
 
 def birth_of(process: Path) -> tuple[int, int] | None:
-    """Its start time; the PID is the second field. None if it has exited meanwhile, as a shell's commands do."""
+    """Its start time and PID; None if it has exited meanwhile, as a shell's commands do."""
     try:
         return int((process / "stat").read_text().rpartition(")")[2].split()[19]), int(process.name)
     except (FileNotFoundError, ProcessLookupError):
