@@ -20,7 +20,12 @@ PREPARATION = (
 )
 QUICK = (
     Step("format", ("format", "--check")),
-    Step("names in the prose", ("lint", "names")),
+    Step("subjects of new commits", ("lint", "commits")),
+    Step("idioms in comments, documents and messages", ("lint", "words")),
+    Step("columns of comments and Python", ("lint", "width")),
+    Step("names in documents and comments", ("lint", "names")),
+    Step("links between pages", ("lint", "links")),
+    Step("ruff and mypy", ("lint", "python")),
     Step("names of shared symbols", ("lint", "symbols")),
     Step("include circles, sizes of files and folders", ("lint", "layout")),
     Step("gcc build, include rules of the layers", ("build", "--variant", "gcc"), 10),

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What reads the code without running it: clang-format, names and sizes, clang-tidy, cppcheck, gcc -fanalyzer."""
+"""Checks that read the tree without running it: clang-format, texts and names, clang-tidy, cppcheck, gcc -fanalyzer, ruff and mypy."""
 import argparse
 import json
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from .. import build
 from ..command import Command, Failure
 from ..env import chroot
 from ..project import INSIDE, TOOLS, TOP
-from . import doc_names, sizes, symbols
+from . import comment_names, commits, doc_names, idioms, pages, python, sizes, symbols, width
 
 SUPPRESSIONS = TOOLS / "cppcheck.suppress"
 
@@ -88,16 +89,39 @@ def analyzer(inside: chroot.Prepared) -> bool:
     return True
 
 
-def names(_inside: chroot.Prepared) -> bool:
-    found = doc_names.problems()
-    print("\n".join(found) if found else "every file and symbol that the prose names is there")
+def report(found: list[str], good: str) -> bool:
+    print("\n".join(found) if found else good)
     return not found
+
+
+def names(_inside: chroot.Prepared) -> bool:
+    return report(doc_names.problems() + comment_names.problems(), "every file and symbol that documents and comments name exists")
+
+
+def commit_messages(_inside: chroot.Prepared) -> bool:
+    read, found = commits.problems(TOP)
+    print(read)
+    return report(found, "every subject has its form")
+
+
+def words(_inside: chroot.Prepared) -> bool:
+    table, found = idioms.of_tree(TOP)
+    passed = report(found, "no idiom is more frequent than its limit")
+    print("\n".join(table))
+    return passed
+
+
+def line_width(_inside: chroot.Prepared) -> bool:
+    return report(width.problems(TOP), f"comments have at most {width.COMMENT} columns, Python {width.PYTHON}")
+
+
+def page_links(_inside: chroot.Prepared) -> bool:
+    return report(pages.problems(TOP), "every link leads somewhere, and every page is reachable")
 
 
 def symbol_names(inside: chroot.Prepared) -> bool:
     found = symbols.of_tree(TOP, lambda argv: inside.capture(argv).stdout)
-    print("\n".join(found) if found else "every shared symbol has its prefix, and no name is there twice")
-    return not found
+    return report(found, "every shared symbol has its prefix, and no name is there twice")
 
 
 def layout(inside: chroot.Prepared) -> bool:
@@ -106,7 +130,27 @@ def layout(inside: chroot.Prepared) -> bool:
     return inside.run(["tools/check-layers", "--circles", "src"]) == 0 and not found
 
 
-CHECKS: dict[str, Callable[[chroot.Prepared], bool]] = {"names": names, "symbols": symbol_names, "layout": layout, "cppcheck": cppcheck, "tidy": tidy, "analyzer": analyzer}
+@dataclass(frozen=True)
+class Lint:
+    """A word that `tools/dev lint` understands."""
+
+    purpose: str
+    run: Callable[[chroot.Prepared], bool]
+
+
+CHECKS = {
+    "commits": Lint("subjects of new commits", commit_messages),
+    "words": Lint("idioms in comments, documents and strings, beside other projects", words),
+    "width": Lint("columns of comments and of Python", line_width),
+    "names": Lint("files, symbols and tests that documents and comments name", names),
+    "links": Lint("links between pages, and the index", page_links),
+    "symbols": Lint("prefixes of shared C symbols", symbol_names),
+    "layout": Lint("include circles, sizes of files, folders and functions", layout),
+    "python": Lint("ruff and mypy over tools and tests", python.check),
+    "cppcheck": Lint("cppcheck over the gcc build", cppcheck),
+    "tidy": Lint("clang-tidy over the clang build", tidy),
+    "analyzer": Lint("gcc -fanalyzer", analyzer),
+}
 
 
 def format_options(parser: argparse.ArgumentParser) -> None:
@@ -119,12 +163,14 @@ def run_format(args: argparse.Namespace) -> int:
 
 
 def lint_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("check", nargs="*", choices=[[], *CHECKS], default=[], help="which ones (default: all)")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("check", nargs="*", metavar="CHECK", choices=[[], *CHECKS], default=[], help="which ones (default: all)")
+    parser.epilog = "checks:\n" + "\n".join(f"  {name:<9} {lint.purpose}" for name, lint in CHECKS.items())
 
 
 def run_lint(args: argparse.Namespace) -> int:
     with chroot.prepared(chroot.Chroot()) as inside:
-        failed = [name for name in args.check or CHECKS if not CHECKS[name](inside)]
+        failed = [name for name in args.check or CHECKS if not CHECKS[name].run(inside)]
     if failed:
         print(f"failed: {', '.join(failed)}")
     return 1 if failed else 0
@@ -132,5 +178,5 @@ def run_lint(args: argparse.Namespace) -> int:
 
 COMMANDS = [
     Command("format", "put C files into the project's format, or check it", run_format, format_options),
-    Command("lint", "read the code: names, sizes, cppcheck, clang-tidy and gcc -fanalyzer", run_lint, lint_options),
+    Command("lint", "check the tree without running it: texts, names, C and Python", run_lint, lint_options),
 ]

@@ -23,7 +23,7 @@ from . import cache, machine, root
 
 CACHE_INSIDE = Path("/cache")
 # What tools inside remember from one command to the next: the only directories of the cache that a chroot can write.
-MEMORIES = {"ccache": Path("/root/.cache/ccache"), "tidy": Path("/root/.cache/tidy")}
+MEMORIES = {name: Path("/root/.cache") / name for name in ("ccache", "tidy", "mypy")}
 KEPT_VARIABLES = ("TERM", "CI", "COLORTERM", "NO_COLOR", "SOURCE_DATE_EPOCH", "NINJA_STATUS", "CFLAGS", "LDFLAGS",
                   "NODENS_MARK")  # the last one: by it the testbed's tests know the processes they have caused
 PYTHONPATH = f"{INSIDE}/tools:{INSIDE}/tests/lib"   # for programs; pytest has it from pyproject.toml

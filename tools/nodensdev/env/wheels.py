@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python packages of tests, brought into the cache: each of a pinned version and hash, from a list that says what it is for."""
+"""Python packages of tests and lints, brought into the cache: each of a pinned version and hash, from a list that says what it is for."""
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -7,16 +8,21 @@ from pathlib import Path
 from ..command import Failure
 from . import cache
 
+# Wheels without machine code, which any Python takes, and wheels for the Python of the Debian 13 root.
+ANY = ("--implementation=py", "--abi=none", "--platform=any")
+DEBIAN_13 = ("--python-version=3.13", "--implementation=cp", "--abi=cp313",
+             *(f"--platform={tag}_{platform.machine()}" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")), "--platform=any")
 
-def ensure(requirements: Path) -> Path:
-    """The directory that has them, for PYTHONPATH. Only wheels without machine code: any Python takes them."""
-    key = cache.key_of(requirements.read_text())
-    return cache.ensure("deps", "wheels", key, lambda path: install(requirements, path))
+
+def ensure(requirements: Path, kind: tuple[str, ...] = ANY) -> Path:
+    """The directory that has them, for PYTHONPATH."""
+    key = cache.key_of(requirements.read_text(), *(() if kind is ANY else kind))
+    return cache.ensure("deps", "wheels", key, lambda path: install(requirements, path, kind))
 
 
-def install(requirements: Path, directory: Path) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:", "--platform=any",
-               "--implementation=py", "--abi=none", "--target", str(directory), "--requirement", str(requirements)]
+def install(requirements: Path, directory: Path, kind: tuple[str, ...] = ANY) -> None:
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:", *kind,
+               "--target", str(directory), "--requirement", str(requirements)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         raise Failure(f"cannot install what {requirements.name} lists (pip is needed, and a package index that it can reach):\n{done.stdout}{done.stderr}")

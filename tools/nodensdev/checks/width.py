@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tools/dev lint width`: lines of C with a comment have at most 100 columns, lines of Python 140. clang-format looks after the rest of C.
+
+Left out in comments, because they cannot be wrapped: a line with a URL or another word of more than 60 columns, a row of a table
+(its text begins with `|`), and orders to clang-tidy and cppcheck, which must stand on the line that they are about.
+"""
+import re
+from pathlib import Path
+
+from . import c_text
+
+COMMENT = 100
+PYTHON = 140
+LONG_WORD = re.compile(r"\S{61,}")
+ROW = re.compile(r"^\s*(?:/\*|\*|//)\s*\|")
+ORDER = re.compile(r"NOLINT|cppcheck-suppress|clang-format o(?:n|ff)")
+SCRIPTS = ("tools/dev", "tools/tidy", "tools/check-layers")      # Python without .py in their names
+
+
+def columns(line: str) -> int:
+    return len(line.expandtabs(8))
+
+
+def can_wrap(line: str) -> bool:
+    return not (LONG_WORD.search(line) or ROW.match(line) or ORDER.search(line))
+
+
+def wide_comments(path: Path, top: Path) -> list[str]:
+    text = path.read_text()
+    lines = text.splitlines()
+    numbers = sorted({number for piece in c_text.comments(text) for number in range(piece.line, piece.line + piece.text.count("\n") + 1)})
+    wide = [number for number in numbers if columns(lines[number - 1]) > COMMENT and can_wrap(lines[number - 1])]
+    return [f"{path.relative_to(top)}:{number}: {columns(lines[number - 1])} columns with a comment, more than {COMMENT}" for number in wide]
+
+
+def wide_python(path: Path, top: Path) -> list[str]:
+    return [f"{path.relative_to(top)}:{number}: {columns(line)} columns, more than {PYTHON}"
+            for number, line in enumerate(path.read_text().splitlines(), 1) if columns(line) > PYTHON]
+
+
+def python_files(top: Path) -> list[Path]:
+    found = [path for base in ("tools", "tests") for path in (top / base).rglob("*.py")]
+    return sorted(found + [top / name for name in SCRIPTS if (top / name).is_file()])
+
+
+def problems(top: Path) -> list[str]:
+    comments = [line for path in c_text.sources(top, "src", "tests") for line in wide_comments(path, top)]
+    return comments + [line for path in python_files(top) for line in wide_python(path, top)]
