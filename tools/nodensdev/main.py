@@ -26,7 +26,7 @@ def commands() -> dict[str, Command]:
 
 def show_help(table: dict[str, Command]) -> int:
     width = max(len(name) for name in table)
-    print("usage: tools/dev COMMAND [ARGUMENTS]   (tools/dev COMMAND --help tells more)\n")
+    print("usage: tools/dev COMMAND [ARGUMENTS]   (tools/dev COMMAND --help: its options)\n")
     for command in table.values():
         print(f"  {command.name:<{width}}  {command.summary}")
     return 0

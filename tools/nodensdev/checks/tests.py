@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tools/dev test`: the test suites, each with what has to be built for it."""
 import argparse
+import fnmatch
 import os
 import subprocess
 import sys
@@ -144,78 +145,105 @@ COMMON = "not reboot and not versions and not throughput"    # stories that shar
 SHORT = f"gate and {COMMON}"                                 # and those of the gate among them
 SUITES = {
     "unit": Suite("unit tests and the fuzzers' corpora", meson("gcc", "unit", "fuzz")),
-    "asan": Suite("the same under ASan and UBSan", meson("asan", "unit", "fuzz")),
+    "asan": Suite("unit under ASan and UBSan", meson("asan", "unit", "fuzz")),
     "fuzz": Suite("the fuzzers' corpora alone", meson("gcc", "fuzz"), default=False),
-    "kernel": Suite("what the design takes for granted of the kernel", meson("gcc", "kernel")),
-    "userns": Suite("the user namespace manager under kills and with all its blocks", meson("gcc", "userns")),
-    "grpc": Suite("Python's grpcio against our gRPC server", pytest("tests/component/grpc", variant="gcc")),
-    "policy": Suite("nodens lint, and 10,000 generated pods judged as Kubernetes' own code does", policy_beside_kubernetes, default=False),
-    "nightly": Suite("kills at random moments and figures, which a loaded machine breaks", together(
+    "kernel": Suite("kernel behaviour that the design relies on", meson("gcc", "kernel")),
+    "userns": Suite("the user namespace manager, killed at every system call", meson("gcc", "userns")),
+    "grpc": Suite("our gRPC server with Python's grpcio", pytest("tests/component/grpc", variant="gcc")),
+    "policy": Suite("nodens lint; 10,000 generated pods judged as Kubernetes' own code does", policy_beside_kubernetes, default=False),
+    "nightly": Suite("kills at random moments, and figures that depend on load", together(
         meson("gcc", "nightly"), with_root("lxc", pytest("tests/component/rootless", *NIGHTLY, variant="gcc")), pytest_of_images("tests/component/pull", *NIGHTLY),
         pytest_of_images("tests/component/cri", *NIGHTLY, "--runtime", "nodens-cri", place=alone),
         pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="nightly")), default=False),
     "tools": Suite("tools/dev itself", pytest("tools/tests")),
     "pull": Suite("nodens-fetch and nodens-unpack with a real registry and hostile ones", pytest_of_images("tests/component/pull"), default=False),
-    "pull-asan": Suite("the same under ASan and UBSan", pytest_of_images("tests/component/pull", variant="asan"), default=False),
-    "cri": Suite("the CRI's cases on nodens-cri and containerd, side by side, and the trees of images", pytest_of_images("tests/component/cri", place=alone), default=False),
-    "cri-own": Suite("the same without containerd's turn: half the time", pytest_of_images("tests/component/cri", "--runtime", "nodens-cri", place=alone), default=False),
-    "cri-asan": Suite("the same with daemons, monitors and helpers under ASan and UBSan",
+    "pull-asan": Suite("pull under ASan and UBSan", pytest_of_images("tests/component/pull", variant="asan"), default=False),
+    "cri": Suite("CRI cases on nodens-cri and containerd, side by side", pytest_of_images("tests/component/cri", place=alone), default=False),
+    "cri-own": Suite("cri without containerd: half the time", pytest_of_images("tests/component/cri", "--runtime", "nodens-cri", place=alone), default=False),
+    "cri-asan": Suite("cri-own with daemons, monitors and helpers under ASan and UBSan",
                       pytest_of_images("tests/component/cri", "--runtime", "nodens-cri", place=alone, variant="asan"), default=False),
-    "cri-memory": Suite("of these, what looks at the daemon's memory, which says nothing under ASan", pytest_of_images(
+    "cri-memory": Suite("of cri: memory of the daemon, which ASan would distort", pytest_of_images(
         "tests/component/cri/test_scrape.py", "tests/component/cri/test_events.py", "--runtime", "nodens-cri", place=alone), default=False),
-    "cri-streaming": Suite("of these, exec, attach and port-forward", pytest_of_images("tests/component/cri/test_streaming.py", "--runtime", "nodens-cri", place=alone), default=False),
-    "cri-boundaries": Suite("of these, what docs/security-model.md asks for and no other case looks at", pytest_of_images("tests/component/cri/test_boundaries.py", place=alone), default=False),
-    "cri-guest": Suite("the same with cgroup controllers, in a guest", pytest_in_guest("tests/component/cri", "uml"), default=False),
-    "cri-guest-systemd": Suite("the same with systemd as the cgroup driver", pytest_in_guest("tests/component/cri", "uml", "--cgroup-driver", "systemd"), default=False),
-    "cri-debian": Suite("what of it needs Debian's own kernel: host ports and AppArmor", pytest_in_guest("tests/component/cri", "debian", "-k", "apparmor or hosts_port"),
+    "cri-streaming": Suite("of cri: exec, attach and port-forward", pytest_of_images("tests/component/cri/test_streaming.py", "--runtime", "nodens-cri", place=alone), default=False),
+    "cri-boundaries": Suite("of cri: requirements of docs/security-model.md", pytest_of_images("tests/component/cri/test_boundaries.py", place=alone), default=False),
+    "cri-guest": Suite("cri with cgroup controllers, in a guest", pytest_in_guest("tests/component/cri", "uml"), default=False),
+    "cri-guest-systemd": Suite("cri-guest with systemd as the cgroup driver", pytest_in_guest("tests/component/cri", "uml", "--cgroup-driver", "systemd"), default=False),
+    "cri-debian": Suite("of cri: host ports and AppArmor, on Debian's own kernel", pytest_in_guest("tests/component/cri", "debian", "-k", "apparmor or hosts_port"),
                         default=False),
     "pods-chaos": Suite("1,000 pod lives while the daemon is killed and its engines fail", pytest_of_images("tests/component/cri-resilience/test_chaos.py", "-s", place=alone), default=False),
-    "pods-boot": Suite("what is told of a pod while it runs and after a reboot", pytest_of_images("tests/component/cri-resilience/test_boot.py", place=alone), default=False),
-    "pods-operator": Suite("nodens exec, logs, stats, top and rm on a node without a kubelet", pytest_of_images("tests/component/cri-resilience/test_operator.py", place=alone), default=False),
-    "pods-damage": Suite("what becomes of pods whose records are damaged", pytest_of_images("tests/component/cri-resilience/test_damage.py", place=alone), default=False),
-    "pods-hostile": Suite("a container that does everything to make the runtime wait, beside twenty pods: one minute",
+    "pods-boot": Suite("what a pod's status says while it runs and after a reboot", pytest_of_images("tests/component/cri-resilience/test_boot.py", place=alone), default=False),
+    "pods-operator": Suite("nodens exec, logs, stats, top and rm without a kubelet", pytest_of_images("tests/component/cri-resilience/test_operator.py", place=alone), default=False),
+    "pods-damage": Suite("pods whose records are damaged", pytest_of_images("tests/component/cri-resilience/test_damage.py", place=alone), default=False),
+    "pods-hostile": Suite("a container that tries to block the runtime, beside 20 pods: 1 minute",
                           pytest_of_images("tests/component/cri-resilience/test_hostile.py", "-s", place=alone), default=False),
-    "pods-hostile-full": Suite("the same for ten minutes", pytest_of_images("tests/component/cri-resilience/test_hostile.py", "-s", "--minutes", "10", place=alone), default=False),
+    "pods-hostile-full": Suite("pods-hostile for 10 minutes", pytest_of_images("tests/component/cri-resilience/test_hostile.py", "-s", "--minutes", "10", place=alone), default=False),
     "pods-size": Suite("1,000 pods with 2,000 containers at once", pytest_of_images("tests/component/cri-resilience/test_size.py", "-s", place=alone), default=False),
-    "pods-soak": Suite("1,000 rounds of exec, attach, port-forward and log rotation, 500 pod lives, a minute of probes: nothing grows",
+    "pods-soak": Suite("leaks: 1,000 rounds of exec, attach, port-forward, rotation; 500 pods",
                        pytest_of_images("tests/component/cri-resilience/test_soak.py", "-s", place=alone), default=False),
-    "pods-soak-full": Suite("the same ten times over, and 10,000 pod lives",
+    "pods-soak-full": Suite("pods-soak with ten times the rounds and 10,000 pods",
                             pytest_of_images("tests/component/cri-resilience/test_soak.py", "-s", "--rounds", "10000", "--soak-lives", "10000", "--minutes", "10", place=alone),
                             default=False),
-    "stories": Suite("what people do with a node, on a cluster with nodens-cri", pytest_on_machine("tests/cluster/scenarios", marks=COMMON), default=False),
-    "stories-short": Suite("of these, those that CI runs", pytest_on_machine("tests/cluster/scenarios", "--ooms", "3", marks=SHORT), default=False),
-    "streams": Suite("of these, kubectl exec, cp, attach, port-forward, debug, logs -f and top",
+    "stories": Suite("use cases of a node, on a cluster with nodens-cri", pytest_on_machine("tests/cluster/scenarios", marks=COMMON), default=False),
+    "stories-short": Suite("of stories: those in the gate", pytest_on_machine("tests/cluster/scenarios", "--ooms", "3", marks=SHORT), default=False),
+    "streams": Suite("of stories: kubectl exec, cp, attach, port-forward, debug, logs, top",
                      pytest_on_machine("tests/cluster/scenarios/test_streams.py", "tests/cluster/scenarios/test_top.py", "-s"), default=False),
     "streams-copy": Suite("kubectl cp of 1 GiB each way", pytest_on_machine("tests/cluster/scenarios/test_streams.py", "-s", "-k", "copy", "--copy-mib", "1024"), default=False),
-    "stories-systemd": Suite("the same with systemd as the cgroup driver", pytest_on_machine("tests/cluster/scenarios", "--cgroup-driver", "systemd", marks=COMMON),
+    "stories-systemd": Suite("stories with systemd as the cgroup driver", pytest_on_machine("tests/cluster/scenarios", "--cgroup-driver", "systemd", marks=COMMON),
                              default=False),
     "versions": Suite("pods in user namespaces with kubelets of older minors", pytest_on_machine("tests/cluster/scenarios", "-s", marks="versions"), default=False),
-    "versions-short": Suite("of these, what CI runs: one kubelet", pytest_on_machine("tests/cluster/scenarios", "-s", "--kubelets", "1.34", marks="versions and gate"), default=False),
-    "throughput": Suite("how much goes through kubectl exec, beside containerd",
+    "versions-short": Suite("of versions: one kubelet, in the gate", pytest_on_machine("tests/cluster/scenarios", "-s", "--kubelets", "1.34", marks="versions and gate"), default=False),
+    "throughput": Suite("throughput of kubectl exec, beside containerd",
                         pytest_on_machine("tests/cluster/scenarios", "-s", "--figures", "build/throughput.json", marks="throughput"), default=False),
-    "reboot": Suite("what a reboot and a power cut of the node make of its pods", pytest_on_machine("tests/cluster/scenarios", marks="reboot"), default=False),
-    "package": Suite("the Debian packages: installed in a guest, and upgraded with pods alive", packages_in_guest, default=False),
-    "images-store": Suite("images under 200 kills and on full disks", pytest_of_images("tests/component/image-store", "-s"), default=False),
-    "rootless": Suite("nodes of an ordinary user: launcher, network, what root inside cannot reach", with_root("lxc", pytest("tests/component/rootless", variant="gcc"))),
-    "rootless-asan": Suite("the same under ASan and UBSan", with_root("lxc", pytest("tests/component/rootless", variant="asan")), default=False),
+    "reboot": Suite("pods after a reboot and a power cut of the node", pytest_on_machine("tests/cluster/scenarios", marks="reboot"), default=False),
+    "package": Suite("the Debian packages, installed in a guest and upgraded under pods", packages_in_guest, default=False),
+    "images-store": Suite("the image store under 200 kills and on full disks", pytest_of_images("tests/component/image-store", "-s"), default=False),
+    "rootless": Suite("nodes of an ordinary user: launcher, network, isolation", with_root("lxc", pytest("tests/component/rootless", variant="gcc"))),
+    "rootless-asan": Suite("rootless under ASan and UBSan", with_root("lxc", pytest("tests/component/rootless", variant="asan")), default=False),
     "guard": Suite("admission beside a stock API server, without nodes", pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="not node"), default=False),
-    "guard-asan": Suite("the same under ASan and UBSan, but for what takes minutes", pytest_on_machine("tests/component/guard", "-s", variant="asan", marks="not node and not slow"),
+    "guard-asan": Suite("guard under ASan and UBSan, without its slow tests", pytest_on_machine("tests/component/guard", "-s", variant="asan", marks="not node and not slow"),
                         default=False),
-    "guard-node": Suite("what the guard admits, on a node with nodens-cri: users, root of a pod's own, podman in a pod",
+    "guard-node": Suite("admitted pods on a node with nodens-cri, podman in a pod",
                         pytest_on_machine("tests/component/guard/test_node.py", "-s", variant="gcc"), default=False),
-    "guard-node-short": Suite("of these, those that CI runs", pytest_on_machine("tests/component/guard/test_node.py", "-s", variant="gcc", marks="gate"), default=False),
-    "guard-ranges": Suite("of these, ranges of user IDs while leaders are killed", pytest_on_machine("tests/component/guard/test_ranges.py", "-s", variant="gcc"), default=False),
-    "testbed": Suite("guests and clusters, and what they leave behind", pytest_on_machine("tests/cluster/testbed", marks="not slow"), default=False),
-    "testbed-short": Suite("of these, what starts no cluster of its own; other steps of CI start some", pytest_on_machine(
+    "guard-node-short": Suite("of guard-node: those in the gate", pytest_on_machine("tests/component/guard/test_node.py", "-s", variant="gcc", marks="gate"), default=False),
+    "guard-ranges": Suite("of guard: ranges of user IDs while leaders are killed", pytest_on_machine("tests/component/guard/test_ranges.py", "-s", variant="gcc"), default=False),
+    "testbed": Suite("guests and clusters, and that they leave nothing behind", pytest_on_machine("tests/cluster/testbed", marks="not slow"), default=False),
+    "testbed-short": Suite("of testbed: those without a cluster of their own", pytest_on_machine(
         "tests/cluster/testbed", "-k", "not two_clusters and not two_nodes and not webhooks and not interrupted_start and not node_that_dies", marks="not slow"), default=False),
-    "testbed-slow": Suite("the same on Debian's own kernel", pytest_on_machine("tests/cluster/testbed", marks="slow"), default=False),
+    "testbed-slow": Suite("testbed on Debian's own kernel", pytest_on_machine("tests/cluster/testbed", marks="slow"), default=False),
 }
 
 
+# The order of `tools/dev test --help`. A pattern counts for the suites that no group above has.
+GROUPS = (
+    ("unit: in the Debian root, minutes at most", ("unit", "asan", "fuzz", "kernel", "userns", "grpc", "tools", "policy")),
+    ("long: sizes, soaks and chaos", ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
+    ("nightly: random search and measured bounds", ("nightly",)),
+    ("component: a program of ours with real peers", ("pull*", "cri*", "pods-*", "rootless*", "guard", "guard-asan", "package")),
+    ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*")),
+)
+SHOWN = ("unit", "component", "cluster", "long", "nightly")
+
+
+def grouped() -> dict[str, list[str]]:
+    """The suites below the title of their group, in the order of SHOWN."""
+    found: dict[str, list[str]] = {title: [] for title, _ in sorted(GROUPS, key=lambda group: SHOWN.index(group[0].split(":")[0]))}
+    for name in SUITES:
+        title = next(title for title, patterns in GROUPS if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns))
+        found[title].append(name)
+    return found
+
+
+def listing() -> str:
+    lines = []
+    for title, names in grouped().items():
+        lines += [title, *(f"  {name:<17} {SUITES[name].purpose}" for name in names), ""]
+    return "\n".join([*lines, f"Without SUITE: {', '.join(name for name, suite in SUITES.items() if suite.default)}"])
+
+
 def options(parser: argparse.ArgumentParser) -> None:
-    text = "; ".join(f"{name}: {suite.purpose}" for name, suite in SUITES.items())
-    parser.add_argument("suite", nargs="*", choices=[[], *SUITES], default=[], 
-                        help=f"{text}. Default: {', '.join(name for name, suite in SUITES.items() if suite.default)}")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("suite", nargs="*", metavar="SUITE", choices=[[], *SUITES], default=[], help="which ones, of those below")
+    parser.epilog = listing()
 
 
 def run(args: argparse.Namespace) -> int:
@@ -231,4 +259,4 @@ def run(args: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
-COMMANDS = [Command("test", "run test suites: " + ", ".join(SUITES), run, options)]
+COMMANDS = [Command("test", "run test suites; without a name those that need no guest", run, options)]

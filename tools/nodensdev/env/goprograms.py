@@ -48,7 +48,7 @@ def recipes() -> dict[str, Recipe]:
     return {name: recipe_from(fields) for name, fields in table.items()}
 
 
-def recipe_from(fields: dict[str, object]) -> Recipe:
+def recipe_from(fields: dict[str, Any]) -> Recipe:
     known = dict(fields)
     paths = known.pop("programs", [])
     test = known.pop("test", None)
