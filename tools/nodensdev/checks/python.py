@@ -31,6 +31,11 @@ def mypy(inside: chroot.Prepared, packages: Path, *paths: str) -> bool:
     return inside.run(["env", *settings, *command]) == 0
 
 
+def ensure() -> Path:
+    """The directory of ruff and mypy, as it is called in a chroot."""
+    return chroot.seen_inside(wheels.ensure(REQUIREMENTS, wheels.DEBIAN_13))
+
+
 def check(inside: chroot.Prepared) -> bool:
-    packages = chroot.seen_inside(wheels.ensure(REQUIREMENTS, wheels.DEBIAN_13))
+    packages = ensure()
     return all([ruff(inside, packages), mypy(inside, packages)])

@@ -12,7 +12,7 @@ from .. import build, package, registry
 from ..command import Command, Failure
 from ..env import chroot, deps, goprograms, machine, root
 from ..project import TOP
-from . import guest_tests
+from . import guest_tests, python
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,14 @@ def together(*suites: Callable[[chroot.Prepared], bool]) -> Callable[[chroot.Pre
     def run_suites(inside: chroot.Prepared) -> bool:
         return all([suite(inside) for suite in suites])
     return run_suites
+
+
+def with_linters(suite: Callable[[chroot.Prepared], bool]) -> Callable[[chroot.Prepared], bool]:
+    """For the tests of the lints that run ruff and mypy."""
+    def run_suite(inside: chroot.Prepared) -> bool:
+        python.ensure()
+        return suite(inside)
+    return run_suite
 
 
 def with_root(name: str, suite: Callable[[chroot.Prepared], bool]) -> Callable[[chroot.Prepared], bool]:
@@ -155,7 +163,7 @@ SUITES = {
         meson("gcc", "nightly"), with_root("lxc", pytest("tests/component/rootless", *NIGHTLY, variant="gcc")), pytest_of_images("tests/component/pull", *NIGHTLY),
         pytest_of_images("tests/component/cri", *NIGHTLY, "--runtime", "nodens-cri", place=alone),
         pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="nightly")), default=False),
-    "tools": Suite("tools/dev itself", pytest("tools/tests")),
+    "tools": Suite("tools/dev itself", with_linters(pytest("tools/tests"))),
     "pull": Suite("nodens-fetch and nodens-unpack with a real registry and hostile ones", pytest_of_images("tests/component/pull"), default=False),
     "pull-asan": Suite("pull under ASan and UBSan", pytest_of_images("tests/component/pull", variant="asan"), default=False),
     "cri": Suite("CRI cases on nodens-cri and containerd, side by side", pytest_of_images("tests/component/cri", place=alone), default=False),

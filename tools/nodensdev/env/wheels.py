@@ -14,10 +14,13 @@ DEBIAN_13 = ("--python-version=3.13", "--implementation=cp", "--abi=cp313",
              *(f"--platform={tag}_{platform.machine()}" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")), "--platform=any")
 
 
+def key(requirements: Path, kind: tuple[str, ...] = ANY) -> str:
+    return cache.key_of(requirements.read_text(), *(() if kind is ANY else kind))
+
+
 def ensure(requirements: Path, kind: tuple[str, ...] = ANY) -> Path:
     """The directory that has them, for PYTHONPATH."""
-    key = cache.key_of(requirements.read_text(), *(() if kind is ANY else kind))
-    return cache.ensure("deps", "wheels", key, lambda path: install(requirements, path, kind))
+    return cache.ensure("deps", "wheels", key(requirements, kind), lambda path: install(requirements, path, kind))
 
 
 def install(requirements: Path, directory: Path, kind: tuple[str, ...] = ANY) -> None:
