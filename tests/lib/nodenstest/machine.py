@@ -219,7 +219,7 @@ class Node:
 
     def __init__(self, name: str, *options: str, env: dict[str, str] | None = None, prefix: tuple[str, ...] = ()) -> None:
         self.name, self.options, self.env, self.prefix = name, options, env or environment(), prefix
-        self.process: subprocess.Popen[str] | None = None
+        self.process: subprocess.Popen[bytes] | None = None
         self.log = Path(f"/tmp/node-{name}.log")
 
     def start(self) -> "Node":

@@ -141,7 +141,7 @@ class Container:
 
     def pid(self) -> int:
         """Its first process in this pid namespace, found by its cgroup: the CRI does not report it."""
-        born = {birth_of(entry): int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.id in cgroup_of(entry)
+        born: dict[Any, int] = {birth_of(entry): int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.id in cgroup_of(entry)
                 and "/monitors/" not in cgroup_of(entry)}    # nodens-cri has a monitor per container, in a cgroup of that name
         born.pop(None, None)
         assert born, f"no process is in a cgroup named after {self.id}"

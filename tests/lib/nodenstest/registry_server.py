@@ -28,10 +28,10 @@ def program(module: str, name: str) -> Path:
 class Site(testbed.Site):
     """A registry's directory and processes, in a chroot whose cache is only read."""
 
-    def commands(self, *_: object) -> list[list[str]]:  # type: ignore[override]
+    def commands(self, *_: object) -> list[list[str]]:
         found = [[str(program("registry", "registry")), "serve", testbed.CONFIG]]
         if self.auth == "token":
-            found.append([sys.executable, testbed.token_server.__file__, "token.json"])
+            found.append([sys.executable, str(testbed.token_server.__file__), "token.json"])
         return found
 
     @property

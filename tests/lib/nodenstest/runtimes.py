@@ -262,7 +262,7 @@ class NodensCri(Runtime):
 
     def command(self) -> list[str]:
         self.store = self.store or self.directory / "images"
-        settings = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "fetchHelper": program("src/pull/nodens-fetch"),
+        settings: dict[str, object] = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "fetchHelper": program("src/pull/nodens-fetch"),
                     "unpackHelper": program("src/pull/nodens-unpack")}
         settings |= self.pod_settings() | self.settings
         (self.directory / "cri.yaml").write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))

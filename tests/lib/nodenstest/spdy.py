@@ -10,6 +10,7 @@ import struct
 import time
 import zlib
 from urllib.parse import urlsplit
+from typing import Any
 
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY = 1, 2, 3, 4, 6, 7
 FIN = 1
@@ -45,7 +46,7 @@ def knock(url: str, head: str) -> tuple[socket.socket, str, bytes]:
     """Sends a request; the connection, the answer's head, and what came behind it."""
     parts = urlsplit(url)
     assert parts.scheme == "http" and parts.hostname == "127.0.0.1", url
-    connection = socket.create_connection((parts.hostname, parts.port), timeout=PATIENCE)
+    connection = socket.create_connection((parts.hostname, parts.port or 80), timeout=PATIENCE)
     connection.sendall(head.encode())
     got = b""
     while b"\r\n\r\n" not in got and (piece := connection.recv(65536)):
@@ -148,7 +149,7 @@ class Streams:
             self.step()
         return bytes(self.data[number])
 
-    def verdict(self) -> dict:
+    def verdict(self) -> dict[str, Any]:
         return json.loads(self.read("error"))
 
     def exit_code(self) -> int:

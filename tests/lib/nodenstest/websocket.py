@@ -11,6 +11,7 @@ import os
 import struct
 import time
 from urllib.parse import urlsplit
+from typing import Any
 
 from .spdy import PATIENCE, Refused, knock
 
@@ -94,7 +95,7 @@ class Channels:
                 self.over = True
         return bytes(self.data.get(channel, b""))
 
-    def verdict(self) -> dict:
+    def verdict(self) -> dict[str, Any]:
         return json.loads(self.read(ERROR))
 
     def exit_code(self) -> int:

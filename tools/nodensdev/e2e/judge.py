@@ -4,6 +4,7 @@
 A test that fails among others and passes alone is reported as `flaky` and counts as passed; its first failure stays in
 the logs.
 """
+from collections.abc import Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,7 +32,7 @@ class Verdict:
         return not self.failed and not self.missing and bool(self.passed or self.flaky)
 
     def counts(self) -> dict[str, int]:
-        fields = {"passed": self.passed + self.flaky, "flaky": self.flaky, "failed": self.failed, "skipped": self.skipped,
+        fields: dict[str, Sized] = {"passed": self.passed + self.flaky, "flaky": self.flaky, "failed": self.failed, "skipped": self.skipped,
                   "missing": self.missing, "excluded": self.excluded}
         return {name: len(items) for name, items in fields.items()}
 

@@ -17,6 +17,7 @@ import subprocess
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ..command import Command, Failure
 from ..project import TESTS

@@ -120,9 +120,9 @@ def cni(pod: Pod, command: str) -> None:
     environment = {"CNI_COMMAND": command, "CNI_CONTAINERID": pod.name, "CNI_NETNS": str(pod.state / "net"), "CNI_PATH": str(CNI),
                    "PATH": os.environ["PATH"]}
     addresses = {"type": "host-local", "ranges": [[{"subnet": "10.91.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}
-    bridge = {"cniVersion": "1.0.0", "name": "bench-engine", "type": "bridge", "bridge": "bench1", "isGateway": True,
+    bridge: dict[str, object] = {"cniVersion": "1.0.0", "name": "bench-engine", "type": "bridge", "bridge": "bench1", "isGateway": True,
               "ipMasq": False, "ipam": addresses}
-    loopback = {"cniVersion": "1.0.0", "name": "lo", "type": "loopback"}
+    loopback: dict[str, object] = {"cniVersion": "1.0.0", "name": "lo", "type": "loopback"}
     steps = [(loopback, "lo"), (bridge, "eth0")]
     for config, interface in steps if command == "ADD" else reversed(steps):
         run(str(CNI / str(config["type"])), input=json.dumps(config).encode(), env=environment | {"CNI_IFNAME": interface},
