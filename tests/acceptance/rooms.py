@@ -9,9 +9,9 @@ from pathlib import Path
 
 from nodensdev.bench import before
 from nodensdev.checks import doc_names, sizes, symbols
-from nodensdev.project import BUILD, TOP
 from nodensdev.checks.prove import Proof, check, count_line
 from nodensdev.env import chroot
+from nodensdev.project import BUILD, TOP
 
 BASELINE = "6022a49"
 BASELINE_LENGTHS = sizes.Lengths(functions=4526, median=10, p99=32, most=71)

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import pytest
-
 from nodensdev.bench import before
 from nodensdev.bench.guest.subjects import STEPS
 from nodensdev.command import Failure

@@ -5,7 +5,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from nodensdev.env import cache
 
 

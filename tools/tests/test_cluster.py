@@ -5,7 +5,6 @@ import sys
 from dataclasses import replace
 
 import pytest
-
 from nodensdev.cluster import Options, controlplane, node, pki
 from nodensdev.cluster.handle import Process, shell_words
 from nodensdev.command import Failure

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-
 from nodensdev.command import Failure
 from nodensdev.e2e import judge, scores, selection
 from nodensdev.e2e import report as results

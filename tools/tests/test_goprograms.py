@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Go programs: recipes can be read, and every pin is a file of the tree."""
 import pytest
-
 from nodensdev.command import Failure
 from nodensdev.env import goprograms
 

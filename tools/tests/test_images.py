@@ -6,7 +6,6 @@ import tarfile
 from pathlib import Path
 
 import pytest
-
 from nodensdev.command import Failure
 from nodensdev.images import upstream
 from nodensdev.images.layer import LayerTar, file_capability

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-
 from nodensdev.project import TOOLS, TOP
 
 ORDER = {"core": "", "network": "core", "runtime": "core", "pod": "network runtime"}

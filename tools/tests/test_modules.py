@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from nodensdev.project import TESTS, TOOLS
 
 FILES = sorted(path for place in (TESTS, TOOLS) for path in place.rglob("*.py"))

@@ -2,7 +2,6 @@
 from pathlib import Path
 
 import pytest
-
 from nodensdev.checks import prove
 from nodensdev.checks.prove import Check, Miss, Proof, Refuted
 

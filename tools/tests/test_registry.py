@@ -4,7 +4,6 @@ import base64
 import tomllib
 
 import pytest
-
 from nodensdev.registry import hosts_toml
 from nodensdev.registry.token_server import Config, claims, credentials, parse_scope
 

@@ -3,7 +3,6 @@ import re
 from pathlib import Path
 
 import pytest
-
 from nodensdev.command import Failure
 from nodensdev.env import root
 

@@ -9,7 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-
 from nodensdev import main
 from nodensdev.checks import ci, nightly, steps
 

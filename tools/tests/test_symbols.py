@@ -5,7 +5,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from nodensdev.checks import symbols
 from nodensdev.command import Failure
 from nodensdev.project import TOP

@@ -5,7 +5,6 @@ import uuid
 from collections.abc import Iterator
 
 import pytest
-
 from nodensdev import cluster
 from nodensdev.project import TOP
 from people import Person

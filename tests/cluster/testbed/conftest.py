@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import leftovers
 import pytest
 from nodensdev.project import TOP
-
-import leftovers
 
 GOING = 60.0  # seconds that the kernel may take to end a namespace full of processes
 

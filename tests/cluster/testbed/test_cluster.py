@@ -8,9 +8,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import pytest
-
 import manifests
+import pytest
 from conftest import TOP, Dev
 
 NAME = f"test-{os.getpid()}"
@@ -137,7 +136,7 @@ def test_two_clusters_of_two_nodes_do_not_meet(dev: Dev, down: Callable[[str], s
         kubectl = Kubectl(dev, name)
         assert len(kubectl("get", "nodes", "-o", "name").split()) == 2
         kubectl("create", "configmap", f"only-in-{name}")
-    for name, other in zip(both, reversed(both)):
+    for name, other in zip(both, reversed(both), strict=False):
         maps = Kubectl(dev, name)("get", "configmaps", "-o", "name")
         assert f"only-in-{name}" in maps and f"only-in-{other}" not in maps
 

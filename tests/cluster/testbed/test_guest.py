@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-
 from conftest import TOP, Dev
 
 Script = Callable[[str], str]

@@ -5,7 +5,6 @@ import urllib.error
 import urllib.request
 
 import pytest
-
 from nodensdev import images, registry
 from nodensdev.command import Failure
 from nodensdev.registry import storage

@@ -17,7 +17,6 @@ from typing import Any
 
 import grpc
 import pytest
-
 from nodensdev.cri_client import CriClient
 from nodenstest import pods as pods_module
 from nodenstest import runtimes, validation

@@ -15,9 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from nodenstest import runtimes
-
 from nodensdev.images.layout import Layout
+from nodenstest import runtimes
 
 INTERVAL = 0.1
 NICE = -15

@@ -15,10 +15,8 @@ from pathlib import Path
 import grpc
 import pytest
 from conftest import Subject
-from nodensdev.cri_client import CriClient
-from nodenstest import pods as pods_module
 from nodenstest import runtimes
-from nodenstest.pods import TIMEOUT, Container, Pod, Pods, eventually, refused
+from nodenstest.pods import TIMEOUT, Pod, Pods, eventually, refused
 
 ADMIN = {"capabilities": {"add_capabilities": ["SYS_ADMIN", "SYS_PTRACE"]}}
 

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from nodensdev import cluster
 from nodensdev.cluster.controlplane import STATE
 from nodensdev.cluster.options import Webhook

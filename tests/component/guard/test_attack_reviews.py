@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +72,11 @@ def test_a_client_cannot_be_its_own_authority(alone: Alone) -> None:
 
 def test_an_expired_certificate_is_refused_on_an_open_connection(alone: Alone) -> None:
     """A client keeps its connection after its certificate has expired."""
-    until = datetime.now(timezone.utc).replace(microsecond=0) + timedelta(seconds=4)
+    until = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=4)
     alone.pki.leaf("short", f"/CN={CLIENT}", until=until.strftime("%Y%m%d%H%M%SZ"))
     connection = alone.connect("short")
     assert alone.ask("POST", "/mutate", review(object=POD), on=connection)[0] == 200
-    wait_until(lambda: datetime.now(timezone.utc) > until + timedelta(seconds=1), "the end of the certificate")
+    wait_until(lambda: datetime.now(UTC) > until + timedelta(seconds=1), "the end of the certificate")
     assert alone.ask("POST", "/mutate", review(object=POD), on=connection)[0] in (401, 403)
     connection.close()
 

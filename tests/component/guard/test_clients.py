@@ -4,7 +4,6 @@ test guard`, without a cluster."""
 from pathlib import Path
 
 import pytest
-
 from alone import CLIENT, review, running
 
 NAMESPACE = {"group": "", "version": "v1", "resource": "namespaces"}

@@ -37,7 +37,7 @@ def test_rules_around_hostusers_equal_the_api_servers(plane: Plane) -> None:
         "spec": pod["spec"] | {"serviceAccountName": "default", "automountServiceAccountToken": False}}} for pod in pods])
     ours = lines(plane, "tests/component/policy/driver", [{"op": "hostusers", "pod": pod, "gate": True} for pod in pods])
     refused = 0
-    for pod, (status, body, _, _), mine in zip(pods, answers, ours):
+    for pod, (status, body, _, _), mine in zip(pods, answers, ours, strict=False):
         said = sorted(f"{cause['field']}: {cause['message']}" for cause in body["details"]["causes"]) if status == 422 else []
         assert status in (201, 422), body
         assert said == sorted(json.loads(mine)), f"{json.dumps(pod)}\nAPI server: {said}\nnodens: {mine}"
@@ -104,7 +104,7 @@ def test_the_rbac_index_agrees_with_the_api_server(plane: Plane) -> None:
     ours = lines(plane, "tests/component/guard/rbac-driver", [*objects, *asked])
     theirs = batch.run(plane.one, [access_review(one) for one in asked])
     allowed = 0
-    for one, mine, (status, body, _, _) in zip(asked, ours, theirs):
+    for one, mine, (status, body, _, _) in zip(asked, ours, theirs, strict=False):
         assert status == 201, body
         assert (mine == "yes") == body["status"]["allowed"], f"{one}: nodens {mine}, API server {body['status']}"
         allowed += mine == "yes"

@@ -69,7 +69,7 @@ def compare(plane: Plane, pairs: list[tuple[str, str]], things: list[dict[str, A
     answers = batch.run(plane.one, requests)
     notes = audit_of(plane, {answer[3] for answer in answers})
     refused = warned = noted = 0
-    for request, mine, other in zip(requests[::2], answers[::2], answers[1::2]):
+    for request, mine, other in zip(requests[::2], answers[::2], answers[1::2], strict=False):
         assert mine[0] == other[0] in (201, 403), f"{json.dumps(request)}\n{mine}\n{other}"
         assert mine[2] == other[2], f"{json.dumps(request)}\n{mine[2]}\n{other[2]}"
         notes_here, notes_there = ours(notes[mine[3]]), theirs(notes[other[3]])
@@ -131,7 +131,7 @@ def test_a_stricter_namespace_warns_about_pods_it_would_deny(plane: Plane) -> No
     answers = batch.run(plane.one, [{"method": "PATCH", "path": f"/api/v1/namespaces/{name}?dryRun=All", "type": "application/merge-patch+json",
                                      "body": {"metadata": {"labels": {prefix + "enforce": level}}}}
                                     for level in ("baseline", "restricted", "privileged") for prefix in (OURS, THEIRS)])
-    for mine, other in zip(answers[::2], answers[1::2]):
+    for mine, other in zip(answers[::2], answers[1::2], strict=False):
         assert mine[0] == other[0] == 200 and mine[2] == other[2]
     assert answers[0][2] == ['existing pods in namespace "stricter" violate the new PodSecurity enforce level "baseline:latest"',
                              "there-0 (and 1 other pod): host namespaces", "there-2: hostPath volumes"]

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 import pytest
-
 from nodenstest import runtimes
 
 

@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-
 from pod_generator import draw_pod
 
 NODENS = "build/gcc/src/nodens"

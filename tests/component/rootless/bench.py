@@ -310,7 +310,7 @@ def exchange(ways: list[Way]) -> None:
         for connection in open_ones:
             connection.sendall(b"e")
         for _ in range(REQUESTS // BURST):
-            for way, connection in zip(ways, open_ones):
+            for way, connection in zip(ways, open_ones, strict=False):
                 way.requests += requests(connection, BURST)
 
 

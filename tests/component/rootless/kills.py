@@ -155,7 +155,7 @@ def test_ports_survive_the_death_of_the_processes_that_serve_them(who: str) -> N
             else:
                 machine.kill(part(node, who))
             started, before = time.monotonic(), clients()[0]
-            machine.wait_for(lambda: clients()[0] > before + 3, 15, "clients are served again")
+            machine.wait_for(lambda before=before: clients()[0] > before + 3, 15, "clients are served again")
             gaps.append(time.monotonic() - started)
             if who != "forward":
                 assert held.answers(f"after {number}"), "a connection goes on"

@@ -112,7 +112,7 @@ def test_kube_proxy_runs_inside_and_a_pod_behind_its_node_port_sees_the_client()
         machine.wait_for(lambda: f". {NODE_PORT}" in made.shell("nft", "list", "ruleset").stdout, 60, "kube-proxy has written its rules")
         add(made, f"{NODE_PORT}:{NODE_PORT}", f"{NODE_PORT}:{NODE_PORT}/udp")
         for kind in ("tcp", "udp"):
-            machine.wait_for(lambda: ask(ALPHA4, NODE_PORT, kind, seconds=1) == ROUTER4, 10, f"{kind}: the pod saw the client's address")
+            machine.wait_for(lambda kind=kind: ask(ALPHA4, NODE_PORT, kind, seconds=1) == ROUTER4, 10, f"{kind}: the pod saw the client's address")
         version = made.shell("/var/lib/kube-proxy", "--version").stdout.strip()
         print(f"\n{version} in a node of an ordinary user: a pod behind a node port saw {ROUTER4}, TCP and UDP")
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from nodenstest import machine
-from nodenstest.machine import HOME, PROGRAM, RUNTIME, SECRET, UID, Node
+from nodenstest.machine import HOME, PROGRAM, SECRET, UID, Node
 from test_terminal import Screen
 
 PRELUDE = """

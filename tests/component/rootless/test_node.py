@@ -120,7 +120,7 @@ def test_a_killed_helper_is_restarted_and_tap_routes_and_overlay_stay(driver: st
         for _ in range(3):
             helper = made.state()["helper"]  # type: ignore[index]
             machine.kill(helper)
-            machine.wait_for(lambda: (made.state() or {}).get("helper") not in (0, helper), what="another helper runs")
+            machine.wait_for(lambda helper=helper: (made.state() or {}).get("helper") not in (0, helper), what="another helper runs")
             machine.wait_for(lambda: made.python(machine.client(ROUTER4, seconds=1)) == ALPHA4, what="the network is back")
         assert links() == before
 
@@ -172,7 +172,7 @@ def delegated() -> Path:
     yield path
     (path / "cgroup.kill").write_text("1")
     for directory in sorted((Path(entry) for entry, _, _ in os.walk(path)), reverse=True):
-        machine.wait_for(lambda: removed(directory), what=f"{directory} can be removed")
+        machine.wait_for(lambda directory=directory: removed(directory), what=f"{directory} can be removed")
 
 
 def removed(directory: Path) -> bool:

@@ -304,7 +304,7 @@ def test_a_port_survives_the_death_of_forwarder_and_controller() -> None:
             before = part(made, name)
             machine.kill(before)
             assert ask(ALPHA4, 8160) == ROUTER4, "a client waits in the listening socket's backlog"
-            machine.wait_for(lambda: part(made, name) != before and machine.alive(part(made, name)), what=f"{name} is back")
+            machine.wait_for(lambda name=name, before=before: part(made, name) != before and machine.alive(part(made, name)), what=f"{name} is back")
             machine.wait_for(lambda: ask(ALPHA4, 8160, "udp", seconds=1) == ROUTER4, what="and so are datagrams")
             machine.wait_for(lambda: len(ports(made)) == 2, what="the list is the same")
 

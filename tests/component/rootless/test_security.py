@@ -128,7 +128,7 @@ def test_the_helper_is_confined(inside: Node) -> None:
     state = inside.state()
     assert state
     children = machine.run("ps", "-e", "-o", "pid=,sid=").stdout.split()
-    pids = {int(pid) for pid, sid in zip(children[::2], children[1::2]) if int(sid) == state["helper"]}
+    pids = {int(pid) for pid, sid in zip(children[::2], children[1::2], strict=False) if int(sid) == state["helper"]}
     assert pids, "the helper's session"
     confined = [pid for pid in pids if "Seccomp:\t2" in Path(f"/proc/{pid}/status").read_text()]
     assert confined, "processes that read packets have a system call filter"

@@ -88,7 +88,7 @@ def serving(auth: str) -> Iterator[Site]:
         site.prepare()
         logs = [open(site.directory / f"log{n}", "wb") for n in range(2)]
         processes = [subprocess.Popen(command, cwd=site.directory, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-                     for command, log in zip(site.commands(), logs)]
+                     for command, log in zip(site.commands(), logs, strict=False)]
         try:
             site.wait()
             yield site

@@ -9,8 +9,8 @@ import socket
 import struct
 import time
 import zlib
-from urllib.parse import urlsplit
 from typing import Any
+from urllib.parse import urlsplit
 
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY = 1, 2, 3, 4, 6, 7
 FIN = 1

@@ -10,8 +10,8 @@ import json
 import os
 import struct
 import time
-from urllib.parse import urlsplit
 from typing import Any
+from urllib.parse import urlsplit
 
 from .spdy import PATIENCE, Refused, knock
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..env import chroot
 from ..command import Failure
+from ..env import chroot
 from ..project import BUILD, INSIDE, TOP
 from . import figures, priority
 

@@ -28,7 +28,7 @@ def text(x: float, y: float, content: str, anchor: str = "start", size: int = 12
 
 def legend(steps: list[str]) -> list[str]:
     found, x = [], 10.0
-    for step, colour in zip(steps, COLOURS):
+    for step, colour in zip(steps, COLOURS, strict=False):
         found.append(f'<rect x="{x:.0f}" y="30" width="10" height="10" fill="{colour}"/>')
         found.append(text(x + 14, 39, step, size=11))
         x += 24 + len(step) * 6.3
@@ -37,7 +37,7 @@ def legend(steps: list[str]) -> list[str]:
 
 def bar(y: float, label: str, parts: list[tuple[str, float]], scale: float) -> list[str]:
     found, x = [text(LEFT - 8, y + BAR * 0.68, label, "end")], float(LEFT)
-    for (step, value), colour in zip(parts, COLOURS):
+    for (step, value), colour in zip(parts, COLOURS, strict=False):
         found.append(f'<rect x="{x:.1f}" y="{y}" width="{value * scale:.1f}" height="{BAR}" fill="{colour}">'
                      f"<title>{escape(step)}: {value:.1f} ms</title></rect>")
         x += value * scale

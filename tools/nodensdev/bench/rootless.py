@@ -110,7 +110,7 @@ def ratio(data: dict[str, Any], name: str, other: str) -> float:
     """Of our ways, which have one and the same forwarder, to another, turn by turn."""
     theirs = data["ways"][other]["rounds"]
     ours = [row["rounds"] for way, row in data["ways"].items() if way.startswith("nodens")]
-    return statistics.median(one[name] / two[name] for rounds in ours for one, two in zip(rounds, theirs))
+    return statistics.median(one[name] / two[name] for rounds in ours for one, two in zip(rounds, theirs, strict=False))
 
 
 def tail_ratio(data: dict[str, Any], name: str, other: str) -> float:
@@ -140,7 +140,7 @@ def lines(data: dict[str, Any]) -> list[list[str]]:
     found = [["", *(title for _, title, _ in COLUMNS)]]
     for way in data["ways"]:
         numbers = [value(data, way, name) for name, _, _ in COLUMNS]
-        found.append([way, *("-" if number is None else form.format(number) for number, (_, _, form) in zip(numbers, COLUMNS))])
+        found.append([way, *("-" if number is None else form.format(number) for number, (_, _, form) in zip(numbers, COLUMNS, strict=False))])
     return found
 
 

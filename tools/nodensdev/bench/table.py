@@ -56,7 +56,7 @@ def as_text(data: dict[str, Any]) -> str:
         widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
         lines.append(f"\n{title}")
         for first, *rest in table:
-            lines.append("  " + first.ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(rest, widths[1:])))
+            lines.append("  " + first.ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=False)))
     return "\n".join(lines)
 
 

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import time
 import urllib.request
-from typing import Any, IO
+from typing import IO, Any
 
 POLL = 0.1
 LOGS = "logs"
