@@ -8,7 +8,7 @@ from nodensdev.checks import width
 
 def found(top: Path, line: str, name: str = "src/a.c") -> list[str]:
     (top / name).parent.mkdir(parents=True, exist_ok=True)
-    (top / name).write_text(f"int x;\n{line}\n")
+    (top / name).write_text(f"{'int x;' if name.endswith('.c') else '# x'}\n{line}\n")
     return width.problems(top)
 
 
@@ -33,7 +33,8 @@ def test_code_is_left_to_clang_format(tmp_path: Path) -> None:
     assert found(tmp_path, 'char *y = "' + "ab " * 40 + '";') == []
 
 
-@pytest.mark.parametrize("line", ["/* https://example.org/" + "a" * 100 + " */", padded("/* | a ", "| */", 110), padded("int y; ", " // NOLINT(x)", 110)])
+@pytest.mark.parametrize("line", ["/* https://example.org/" + "a" * 100 + " */", padded("/* | a ", "| */", 110),
+                                  padded("int y; ", " // NOLINT(x)", 110)])
 def test_what_cannot_be_wrapped_is_exempt(tmp_path: Path, line: str) -> None:
     assert found(tmp_path, line) == []
 
@@ -42,3 +43,11 @@ def test_what_cannot_be_wrapped_is_exempt(tmp_path: Path, line: str) -> None:
 def test_a_line_of_python_of_141_columns_is_too_wide(tmp_path: Path, name: str) -> None:
     assert found(tmp_path, "x" * 140, name) == []
     assert found(tmp_path, "x" * 141, name) == [f"{name}:2: 141 columns, more than 140"]
+
+
+def test_texts_for_other_programs_are_exempt_and_docstrings_are_not(tmp_path: Path) -> None:
+    wide = "ab " * 50
+    assert found(tmp_path, f'SCRIPT = """\n{wide}\n"""', "tools/a.py") == []
+    assert found(tmp_path, f'SCRIPT = f"""\n{wide}{{int}}\n"""', "tools/a.py") == []
+    assert len(found(tmp_path, f'def f():\n    """{wide}"""', "tools/a.py")) == 1
+    assert len(found(tmp_path, f'TEXT = ("{wide}"\n        "b")', "tools/a.py")) == 1
