@@ -15,7 +15,8 @@ FULL_SOAK = {"rounds": "10000", "soak-lives": "10000", "minutes": "10"}
 EXEC_RATIO, EXEC_WORST, STATS_RATIO, THROUGHPUT_RATIO = 0.5, 0.58, 0.5, 1.0
 
 
-@check("point 1: kubectl exec, cp of 64 MiB each way, attach, run, port-forward with 100 connections, debug, logs -f, top with a stock kubelet")
+@check("point 1: kubectl exec, cp of 64 MiB each way, attach, run, port-forward with 100 connections, debug, logs -f, top with a stock "
+       "kubelet")
 def streams(proof: Proof) -> None:
     done = proof.dev("test", "streams", timeout=1500)
     proof.figure("stories", count_line(done.stdout))
@@ -35,7 +36,8 @@ def newest_e2e(name: str, runtime: str) -> dict[str, Any] | None:
     return json.loads(found[-1].read_text()) if found else None
 
 
-@check("point 2: upstream's node and conformance-node sets: what passes on containerd passes on nodens-cri, and no more is excluded", full_only=True)
+@check("point 2: upstream's node and conformance-node sets: what passes on containerd passes on nodens-cri, and no more is excluded",
+       full_only=True)
 def upstream(proof: Proof) -> None:
     for name in ("node", "conformance-node"):
         if not newest_e2e(name, "containerd"):
@@ -47,7 +49,8 @@ def upstream(proof: Proof) -> None:
         proof.figure(name, f"{len(ours['passed'])} passed, {len(theirs['passed'])} on containerd")
 
 
-@check("point 3: exec, attach and port-forward over SPDY and WebSocket, natively; `tools/dev test cri` has containerd beside, which takes half an hour")
+@check("point 3: exec, attach and port-forward over SPDY and WebSocket, natively; `tools/dev test cri` has containerd beside, which takes "
+       "half an hour")
 def streaming_cases(proof: Proof) -> None:
     output = proof.dev("test", "cri-streaming", timeout=1500).stdout
     passed = len(re.findall(r"nodens-cri passed ", output))
@@ -60,7 +63,8 @@ def soak(proof: Proof) -> None:
     path = BUILD / "prove/soak.jsonl"
     path.unlink(missing_ok=True)
     options = [f"--{name}={value}" for name, value in (FULL_SOAK if proof.full else SOAK).items()]
-    proof.pytest("-s", "tests/component/cri-resilience/test_soak.py", "--figures=build/prove/soak.jsonl", *options, runtimes=True, alone=True, timeout=14400)
+    proof.pytest("-s", "tests/component/cri-resilience/test_soak.py", "--figures=build/prove/soak.jsonl", *options, runtimes=True,
+                 alone=True, timeout=14400)
     for found in map(json.loads, path.read_text().splitlines()):
         proof.expect(not found["grown"], f"{found['what']}: {found['grown']}")
         proof.figure(found["what"], f"{found['count']} in {found['seconds']:.0f} s")
@@ -77,9 +81,11 @@ def versions(proof: Proof) -> None:
     proof.note("\n".join(line for line in done.stdout.splitlines() if line.startswith(("kubelet 1.", "figures:"))))
 
 
-@check("point 3 of the order: CNI's bandwidth and CHECK, an unmasked /proc, writable cgroups, AppArmor refused where there is none, natively")
+@check("point 3 of the order: CNI's bandwidth and CHECK, an unmasked /proc, writable cgroups, AppArmor refused where there is none, "
+       "natively")
 def the_rest(proof: Proof) -> None:
-    chosen = ["tests/component/cri/test_network.py", "tests/component/cri/test_security.py", "tests/component/cri/test_handlers.py", "-k", "network or handler or unmasked or apparmor"]
+    chosen = ["tests/component/cri/test_network.py", "tests/component/cri/test_security.py", "tests/component/cri/test_handlers.py", "-k",
+              "network or handler or unmasked or apparmor"]
     proof.pytest(*chosen, "--runtime", "nodens-cri", runtimes=True, alone=True, may_skip=True)
 
 
@@ -102,7 +108,8 @@ def probe_numbers(proof: Proof) -> None:
     proof.note(probes.as_text(data))
     alone = probes.ratio(data, "ExecSync", "engine", "containerd")
     limit = f"crun exec alone, without a daemon, takes {alone:.2f} x containerd's time on this guest"
-    proof.aim("ExecSync, x containerd", probes.ratio(data, "ExecSync", "nodens", "containerd"), most=EXEC_RATIO, known=Miss(EXEC_WORST, limit))
+    proof.aim("ExecSync, x containerd", probes.ratio(data, "ExecSync", "nodens", "containerd"), most=EXEC_RATIO,
+              known=Miss(EXEC_WORST, limit))
     for step in ("ListContainerStats", "ListPodSandboxStats"):
         proof.aim(f"{step}, x containerd", probes.ratio(data, step, "nodens", "containerd"), most=STATS_RATIO)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-guard, first half: its policy, as pure functions and in `nodens lint`, and admission of pods beside a stock API server, under load and with
+"""nodens-guard, first half: its policy, as pure functions and in `nodens lint`, and admission of pods beside a stock API server, under load
+and with
 leaders that die."""
 import json
 import os
@@ -34,7 +35,8 @@ def oracle(proof: Proof) -> None:
     proof.expect(len(tallies) >= 30, "every revision of every check is counted")
     rarest = min(tallies, key=lambda t: min(int(t[2]), int(t[3])))
     proof.figure("pods", f"{count} in all levels and versions")
-    proof.figure("revisions of checks", f"{len(tallies)}, both sides of each; rarest {rarest[0]} {rarest[1]}: {rarest[2]} allowed, {rarest[3]} not")
+    proof.figure("revisions of checks",
+                 f"{len(tallies)}, both sides of each; rarest {rarest[0]} {rarest[1]}: {rarest[2]} allowed, {rarest[3]} not")
 
 
 @check("unit tests and corpora of src/kube, src/policy and src/guard")
@@ -58,8 +60,10 @@ def lint(proof: Proof) -> None:
     proof.figure("tests", done.stdout.strip().splitlines()[-1])
 
 
-@check("on a stock API server: what each pod lands on, who is refused, what happens around a pod; pod security beside the plugin, hostUsers and RBAC beside "
-       "the API server's word; grants that end, watches that are cut; ranges and leaders that are killed; large bodies, slow clients, another certificate")
+@check("on a stock API server: what each pod lands on, who is refused, what happens around a pod; pod security beside the plugin, "
+       "hostUsers and RBAC beside "
+       "the API server's word; grants that end, watches that are cut; ranges and leaders that are killed; large bodies, slow clients, "
+       "another certificate")
 def admission(proof: Proof) -> None:
     done = proof.dev("test", "guard", timeout=25 * MINUTE)
     passed = re.search(r"^(\d+) passed", done.stdout, re.MULTILINE)
@@ -69,7 +73,8 @@ def admission(proof: Proof) -> None:
         proof.figure("found", line)
 
 
-@check("on a node with a stock kubelet and nodens-cri: a user of restricted-v3, a root of the pod's own where it is granted, podman's containers in a pod, "
+@check("on a node with a stock kubelet and nodens-cri: a user of restricted-v3, a root of the pod's own where it is granted, podman's "
+       "containers in a pod, "
        "a Deployment's pod, a static pod")
 def node(proof: Proof) -> None:
     done = proof.dev("test", "guard-node", timeout=25 * MINUTE)
@@ -78,7 +83,8 @@ def node(proof: Proof) -> None:
         proof.figure("found", line)
 
 
-@check("10,000 reviews/s on one core, 99 % within 1 ms at 5,000/s, 24 MB resident and 12 MB anonymous, with 10,000 namespaces and 500 constraints")
+@check("10,000 reviews/s on one core, 99 % within 1 ms at 5,000/s, 24 MB resident and 12 MB anonymous, with 10,000 namespaces and 500 "
+       "constraints")
 def load(proof: Proof) -> None:
     proof.dev("bench", "guard", "--no-page", *(["--kyverno"] if proof.full else ["--seconds", "4"]), timeout=60 * MINUTE)
     data = json.loads(max(bench.RESULTS.glob("guard-2*.json")).read_text())
@@ -88,7 +94,8 @@ def load(proof: Proof) -> None:
     proof.aim("99 % at 5,000/s answered within", one["at_rate"]["server_p99_us"], most=bench.P99_AIM_US, unit=" us")
     proof.figure("99 % of their round trips within", f"{one['at_rate']['p99_us']} us")
     proof.aim("resident, most ever", one["relisted"]["peak_rss"], most=bench.RSS_AIM_MB, unit=" MB",
-              known=Miss(30, "11 MB of it are pages of shared libraries, and how many of them are mapped around those that are used, the page cache decides"))
+              known=Miss(30, "11 MB of it are pages of shared libraries, and how many of them are mapped around those that are used, the "
+                             "page cache decides"))
     proof.aim("anonymous, relist included", one["relist_anonymous"], most=bench.ANONYMOUS_AIM_MB, unit=" MB")
     proof.figure("where every no is asked of the API server", f"{data['asking']['mutate']['per_second']} reviews/s")
     if proof.full:
@@ -105,7 +112,8 @@ def ranges(proof: Proof) -> None:
     proof.figure("found", re.findall(r"\d+ namespaces, .*", done.stdout)[0])
 
 
-@check("fuzzers of pods, labels and annotations, strategies, reviews, RBAC, kubeconfigs and what an API server sends: 20 minutes each, clean", full_only=True)
+@check("fuzzers of pods, labels and annotations, strategies, reviews, RBAC, kubeconfigs and what an API server sends: 20 minutes each, "
+       "clean", full_only=True)
 def fuzzers(proof: Proof) -> None:
     for name in FUZZERS:
         proof.dev("fuzz", "--seconds", str(20 * MINUTE), name, timeout=25 * MINUTE)

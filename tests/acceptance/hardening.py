@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardening: what the audit of 2026-11 attacked holds, and so does the rest of each class. docs/security-model.md has the table of findings."""
+"""Hardening: what the audit of 2026-11 attacked holds, and so does the rest of each class. docs/security-model.md has the table of
+findings."""
 import ast
 import re
 import subprocess
@@ -31,17 +32,21 @@ class Attack:
 
 
 ATTACKS = (
-    Attack("p1_imagevol.py", "1", r"victim \(host users\):", (r"images/layers/\S*/POISON", r"(?s)victim \(host users\):.*(pwned|root::0:0:evil)")),
-    Attack("p2_rovol.py", "8a", r"(?s)host file now: original\n\n.*host file now: original\n\n", (r"host file now: original\n[^\n]", r"-rw\S+ .* /y$")),
+    Attack("p1_imagevol.py", "1", r"victim \(host users\):",
+           (r"images/layers/\S*/POISON", r"(?s)victim \(host users\):.*(pwned|root::0:0:evil)")),
+    Attack("p2_rovol.py", "8a", r"(?s)host file now: original\n\n.*host file now: original\n\n",
+           (r"host file now: original\n[^\n]", r"-rw\S+ .* /y$")),
     Attack("p3_execcwd.py", "13", r"(?m)^23 tty ", (r"HOST SECRET", r"not accessible from the current namespace")),
     Attack("p4_declared.py", "5", r"== fd .* refused", (r"STARTED:",)),
-    Attack("p5_devlink.py", "4", r"HOST DIRECTORY userns=True tty=True", (r"(?m) (full|random|urandom|zero|stdout|stderr)( ->.*)?$", r"ptmx ->")),
+    Attack("p5_devlink.py", "4", r"HOST DIRECTORY userns=True tty=True",
+           (r"(?m) (full|random|urandom|zero|stdout|stderr)( ->.*)?$", r"ptmx ->")),
     Attack("p6_lsm.py", "-", r"core_pattern of the node before: (.*) after: \1\n", ()),
     Attack("p7_helper.py", "3", r"honest.example/app:1 has /etc/passwd: .*the real one", (r"PLANTED", r"TOP SECRET")),
     Attack("p8_guard.py", "6", r"clientCA is not set", (r"payroll-db-\d \(and", r"\"allowed\"", r"POST /apis/authorization")),
     Attack("p9_cgroups.py", "-", r"left: \[\]", (r"FAILED after",), ("wide",)),
     Attack("p9_cgroups.py", "-", r"left: \[\]", (r"FAILED after",), ("deep",)),
-    Attack("p10_guard_scc.py", "11, 12, 17", r"the same with runAsUser: 0 written out", (r"(Unconfined|any name|hostPath /) -> True", r"restricted-v2 only -> 200 True")),
+    Attack("p10_guard_scc.py", "11, 12, 17", r"the same with runAsUser: 0 written out",
+           (r"(Unconfined|any name|hostPath /) -> True", r"restricted-v2 only -> 200 True")),
     Attack("p11_rootless.py", "7, 8b", r"OUTSIDE of the node: nothing", (r"outside is now: .*evil", r"(?m)^2\. api 0 1$")),
     Attack("p12_devvolume.py", "-", r"HOST: total \d+\n\S+ .* \.\n\S+ .* \.\.\n\n", ()),
     Attack("p13_fuse.py", "2", r"(?m)^11 answers", (r"does not answer",)),

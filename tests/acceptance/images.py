@@ -69,11 +69,13 @@ def malicious(proof: Proof) -> None:
 @check("every system call of the store's changes fails once (fault injection), and the store is consistent")
 def faults(proof: Proof) -> None:
     build.ensure(proof.inside, "gcc")
-    done = proof.run(["meson", "test", "--no-rebuild", "-C", "build/gcc", "--print-errorlogs", "oci-store-torture", "oci-store"], timeout=900)
+    done = proof.run(["meson", "test", "--no-rebuild", "-C", "build/gcc", "--print-errorlogs", "oci-store-torture", "oci-store"],
+                     timeout=900)
     proof.expect(re.search(r"^Ok: +2 *$", done.stdout, re.MULTILINE) is not None, "both tests ran and passed")
 
 
-@check("every system call of a pull fails once, in each of the helper's processes: it says why, leaves nothing behind, and the next pull is whole")
+@check("every system call of a pull fails once, in each of the helper's processes: it says why, leaves nothing behind, and the next pull "
+       "is whole")
 def pull_faults(proof: Proof) -> None:
     output = proof.pytest("-s", "tests/component/pull/test_faults.py", runtimes=True)
     struck = [int(count) for count in re.findall(r"(\d+) calls failed", output)]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-cri's second half: a stock kubelet runs pods on it, with user namespaces first, through kills, faults and a thousand pods at once."""
+"""nodens-cri's second half: a stock kubelet runs pods on it, with user namespaces first, through kills, faults and a thousand pods at
+once."""
 import json
 import re
 import statistics
@@ -20,7 +21,8 @@ def figures_of(proof: Proof, name: str, *arguments: str, timeout: float) -> dict
     """Runs a test of tests/component/cri-resilience natively; what it measured."""
     place = BUILD / "prove" / f"{name}.json"
     place.unlink(missing_ok=True)
-    proof.pytest("-s", f"tests/component/cri-resilience/test_{name}.py", "--figures", f"build/prove/{place.name}", *arguments, runtimes=True, alone=True, timeout=timeout)
+    proof.pytest("-s", f"tests/component/cri-resilience/test_{name}.py", "--figures", f"build/prove/{place.name}", *arguments,
+                 runtimes=True, alone=True, timeout=timeout)
     return json.loads(place.read_text())
 
 
@@ -28,7 +30,8 @@ def side_by_side(proof: Proof, output: str) -> None:
     """What nodens-cri and containerd make of the same cases; every failure of containerd's is in the log."""
     proof.expect(not re.search(r"nodens-cri failed", output), "nodens-cri passes every case")
     for name in ("nodens-cri", "containerd"):
-        proof.figure(name, f"{len(re.findall(rf'{name} passed ', output))} cases passed, {len(re.findall(rf'{name} failed  ', output))} failed")
+        proof.figure(name, f"{len(re.findall(rf'{name} passed ', output))} cases passed, {len(re.findall(rf'{name} failed  ', output))} "
+                           f"failed")
     proof.expect(len(re.findall(r"nodens-cri passed ", output)) >= 100, "at least 100 cases were tried")
 
 
@@ -90,7 +93,8 @@ def chaos(proof: Proof) -> None:
 @check("point 4: the same in a guest with controllers", full_only=True)
 def chaos_in_a_guest(proof: Proof) -> None:
     tests.prepare_runtimes(proof.inside)
-    program = ["python3", "-B", "-c", "import sys; from nodensdev import guest_tests; sys.exit(not guest_tests.run(sys.argv[1], arguments=tuple(sys.argv[2:])))"]
+    program = ["python3", "-B", "-c",
+               "import sys; from nodensdev import guest_tests; sys.exit(not guest_tests.run(sys.argv[1], arguments=tuple(sys.argv[2:])))"]
     words = ["tests/component/cri-resilience/test_chaos.py", "-s", f"--lives={GUEST_LIVES}", f"--kills={GUEST_KILLS}"]
     done = proof.machine(["env", "PYTHONPATH=tools", *program, *words], timeout=5400)
     proof.figure("chaos", count_line(done.stdout))
@@ -115,8 +119,11 @@ def size(proof: Proof) -> None:
         proof.figure("restart", f"{found['restart_s']:.2f} s with {found['containers']} containers")
     else:
         proof.aim(f"restart with {found['containers']} containers", found["restart_s"] * 1000, most=RESTART_MS, unit=" ms")
-    known = Miss(SLOWER_WORST, "with 1,000 pods crun copies a table of 4,000 mounts for a container and throws it away, and host-local reads 1,000 addresses")
-    proof.aim("one more pod, x the first", found["one_more_pod_ms"] / found["first_pod_ms"], most=SLOWER, known=known if proof.full else None)
+    known = Miss(SLOWER_WORST,
+                 "with 1,000 pods crun copies a table of 4,000 mounts for a container and throws it away, and host-local reads 1,000 "
+                 "addresses")
+    proof.aim("one more pod, x the first", found["one_more_pod_ms"] / found["first_pod_ms"], most=SLOWER, known=known if proof.full
+              else None)
 
 
 def middle(data: dict[str, Any], mode: str, title: str, subject: str) -> float:
@@ -131,11 +138,13 @@ def ratio(data: dict[str, Any], mode: str, title: str, one: str, other: str) -> 
 
 @check("point 6: what a pod costs, beside containerd and the bare engine, in one run")
 def numbers(proof: Proof) -> None:
-    proof.dev("bench", "cri", "--runtime", "containerd,nodens", *(["--rounds", "3"] if proof.full else ["--rounds", "1", "--pods", "10"]), timeout=3600)
+    proof.dev("bench", "cri", "--runtime", "containerd,nodens", *(["--rounds", "3"] if proof.full else ["--rounds", "1", "--pods", "10"]),
+              timeout=3600)
     data = report.newest()
     start = "pod start in all"
     engines = ratio(data, "on", start, "engine", "containerd")
-    known = Miss(START_WORST, f"the engines alone (CNI plugins, crun, overlay, without a daemon) take {engines:.2f} x containerd's time on this guest")
+    known = Miss(START_WORST,
+                 f"the engines alone (CNI plugins, crun, overlay, without a daemon) take {engines:.2f} x containerd's time on this guest")
     proof.aim("start, x containerd", ratio(data, "on", start, "nodens", "containerd"), most=START_RATIO, known=known)
     proof.aim("start, x engine", ratio(data, "on", start, "nodens", "engine"), most=ENGINE_RATIO)
     proof.aim("user namespace, x host users", figures.userns_cost(data)["nodens"], most=USERNS_RATIO)

@@ -72,7 +72,8 @@ def small(proof: Proof) -> None:
     now = sizes.lengths(found)
     proof.figure("before", str(BASELINE_LENGTHS))
     proof.figure("now", str(now))
-    proof.expect(now.median <= BASELINE_LENGTHS.median and now.p99 <= BASELINE_LENGTHS.p99, "median and 99th percentile are not worse than before")
+    proof.expect(now.median <= BASELINE_LENGTHS.median and now.p99 <= BASELINE_LENGTHS.p99,
+                 "median and 99th percentile are not worse than before")
 
 
 @check("one file writes the step of a container's operation")

@@ -13,8 +13,10 @@ FUZZERS = ("api", "control", "node-record", "ports", "resolv", "settings")
 FUZZ_SECONDS = 10 * 60              # each
 SECURITY_LEAST = 90                 # attempts from inside
 # Four runs with priority or the machine to themselves: 1.07, 1.05, 1.06 and 1.01.
-KNOWN = {"throughput, x RootlessKit builtin": Miss(0.9, "whoever splices, bare splice as well, comes to the same 22 to 23 Gbit/s here, and the forwarder takes 0.4 of a CPU for it: client and server are "
-                                                        "the limit, and rows of one forwarder are 5 % apart; keeping clients' addresses costs 4 %")}
+KNOWN = {"throughput, x RootlessKit builtin": Miss(0.9, "whoever splices, bare splice as well, comes to the same 22 to 23 Gbit/s here, and "
+                                                        "the forwarder takes 0.4 of a CPU for it: client and server are "
+                                                        "the limit, and rows of one forwarder are 5 % apart; keeping clients' addresses "
+                                                        "costs 4 %")}
 
 
 @check("one command in a node of its own: IDs, streams, signals, exit code, egress by pasta, slirp4netns, none and host, IPv4 and IPv6")
@@ -34,18 +36,21 @@ def security(proof: Proof) -> None:
     proof.expect(count >= SECURITY_LEAST, f"at least {SECURITY_LEAST} of them are tried")
 
 
-@check("published ports: servers in the node and pods behind DNAT see their clients' addresses, TCP and UDP, IPv4 and IPv6; RootlessKit's API; nothing is lost when descriptors run out")
+@check("published ports: servers in the node and pods behind DNAT see their clients' addresses, TCP and UDP, IPv4 and IPv6; RootlessKit's "
+       "API; nothing is lost when descriptors run out")
 def ports(proof: Proof) -> None:
     proof.pytest("tests/component/rootless/test_ports.py")
 
 
-@check("a node on a bridge by lxc-user-nic: egress under an address of its own, IPv4 and IPv6; the link outlives whoever made it, ports lead to it")
+@check("a node on a bridge by lxc-user-nic: egress under an address of its own, IPv4 and IPv6; the link outlives whoever made it, ports "
+       "lead to it")
 def bridge(proof: Proof) -> None:
     root.ensure("lxc")
     proof.pytest("tests/component/rootless/test_bridge.py")
 
 
-@check("`nodens check --rootless`: first of all room for pods, and for everything that is missing the command; Ubuntu's switch from a made-up file")
+@check("`nodens check --rootless`: first of all room for pods, and for everything that is missing the command; Ubuntu's switch from a "
+       "made-up file")
 def doctor(proof: Proof) -> None:
     proof.pytest("tests/component/rootless/test_check.py")
 
@@ -58,7 +63,8 @@ def kubernetes(proof: Proof) -> None:
         proof.figure("seen", line)
 
 
-@check("helper, launcher, forwarder and controller are killed 50 times each under traffic: the node lives on, other connections go on, network and ports come back")
+@check("helper, launcher, forwarder and controller are killed 50 times each under traffic: the node lives on, other connections go on, "
+       "network and ports come back")
 def kills(proof: Proof) -> None:
     output = proof.pytest("-s", "tests/component/rootless/kills.py")
     for line in re.findall(r"^.*\bkills of the .*$", output, re.MULTILINE):
@@ -77,7 +83,8 @@ def systemd(proof: Proof) -> None:
 def kernel(proof: Proof) -> None:
     build.ensure(proof.inside, "gcc")
     done = proof.run(["meson", "test", "--no-rebuild", "-C", "build/gcc", "--print-errorlogs",
-                      "a persistent tap keeps its routes when its reader dies", "the root of a cgroup namespace is where its first process began",
+                      "a persistent tap keeps its routes when its reader dies",
+                      "the root of a cgroup namespace is where its first process began",
                       "an answer to a foreign address comes back to the socket that has it"], timeout=120)
     proof.expect(re.search(r"^Ok: +3 *$", done.stdout, re.MULTILINE) is not None, "all three ran and passed")
 
@@ -93,7 +100,8 @@ def numbers(proof: Proof) -> None:
 @check("everything by systemd under Debian's own kernel, with clients' addresses kept and the AppArmor profile in force", full_only=True)
 def debian(proof: Proof) -> None:
     build.ensure(proof.inside, "gcc")
-    done = proof.dev("vm", "run", "--kernel", "debian", "--deadline", "1500", "--share", str(BUILD / "gcc"), str(TESTS / "component/rootless/guest"), timeout=2000)
+    done = proof.dev("vm", "run", "--kernel", "debian", "--deadline", "1500", "--share", str(BUILD / "gcc"),
+                     str(TESTS / "component/rootless/guest"), timeout=2000)
     proof.expect("all of it works" in done.stdout, "the guest's script came to its end")
     proof.expect("the profile is loaded" in done.stdout, "AppArmor was there")
     proof.expect("clients' addresses are kept" in done.stdout, "a server in the node saw its client's address")

@@ -89,7 +89,8 @@ def node_set(proof: Proof) -> None:
     proof.expect(re.search(r"\d+ passed", done.stdout) is not None, "the suite ran to its end and counted")
 
 
-@check("our own images (whiteouts, opaque directories, capabilities, high IDs, zstd) come out as they say, with and without a user namespace")
+@check("our own images (whiteouts, opaque directories, capabilities, high IDs, zstd) come out as they say, with and without a user "
+       "namespace")
 def own_images(proof: Proof) -> None:
     done = proof.dev("e2e", "own-images", "--runtime", "containerd", timeout=1800)
     proof.figure("images", count_line(done.stdout))

@@ -11,7 +11,8 @@ MINUTE = 60
 README_LINES = 150
 LINTS = ("commits", "words", "width", "names", "links", "symbols", "layout", "python")
 TESTS_OF_LINTS = {
-    "commits": "test_commits.py", "words": "test_idioms.py", "width": "test_width.py", "names": "test_comment_names.py", "links": "test_pages.py",
+    "commits": "test_commits.py", "words": "test_idioms.py", "width": "test_width.py", "names": "test_comment_names.py",
+    "links": "test_pages.py",
     "symbols": "test_symbols.py", "layout": "test_sizes.py", "python": "test_python_lint.py",
 }
 # What fits beside the other points into 30 minutes; the rest is in the full form.
@@ -96,7 +97,8 @@ def help_fits(proof: Proof) -> None:
     proof.expect(len(lines) <= 40 and max(map(len, lines)) <= 100, "the list of commands has at most 40 lines of 100 columns")
     proof.figure("lines", str(len(lines)))
     text = proof.dev("test", "--help", timeout=MINUTE).stdout
-    proof.expect(re.findall(r"^(\w+): ", text, re.MULTILINE) == ["usage", "unit", "component", "cluster", "long", "nightly"], "suites have five groups")
+    proof.expect(re.findall(r"^(\w+): ", text, re.MULTILINE) == ["usage", "unit", "component", "cluster", "long", "nightly"],
+                 "suites have five groups")
 
 
 @check("point 5: the suites that fit pass")

@@ -28,7 +28,8 @@ SANITIZERS = ("-Db_sanitize=address,undefined", "-Db_lundef=false")
 ANALYZER = "-fanalyzer -Wno-analyzer-fd-leak -Wno-analyzer-fd-double-close -Wno-analyzer-fd-use-without-check"
 VARIANTS = {
     "gcc": Variant("the everyday build", "gcc", ("--buildtype=debugoptimized",)),
-    "clang": Variant("the second compiler's opinion, with the options that are off by default; clang-tidy reads its compile commands", "clang",
+    "clang": Variant("the second compiler's opinion, with the options that are off by default; clang-tidy reads its compile commands",
+                     "clang",
                      ("--buildtype=debugoptimized", "-Dselinux=true")),
     "asan": Variant("AddressSanitizer and UndefinedBehaviorSanitizer", "clang", ("--buildtype=debug", *SANITIZERS)),
     "fuzz": Variant("the fuzzers, with both sanitizers", "clang",

@@ -64,7 +64,8 @@ class CriClient:
     def __init__(self, socket: str, messages: Messages) -> None:
         import grpc
         self.pb = messages.pb
-        self.channel = grpc.insecure_channel(f"unix://{socket}", options=[("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 64 << 20)])
+        self.channel = grpc.insecure_channel(f"unix://{socket}",
+                                             options=[("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", 64 << 20)])
         self.runtime = messages.grpc.RuntimeServiceStub(self.channel)
         self.images = messages.grpc.ImageServiceStub(self.channel)
 

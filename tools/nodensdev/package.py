@@ -17,7 +17,8 @@ BUILT = (".deb", ".dsc", ".tar.xz", ".buildinfo", ".changes")
 def sources(directory: Path) -> Path:
     """The tree as it stands, what git ignores left out, with the CRI's file where debian/rules looks for it."""
     tree = directory / "nodens"
-    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=TOP, capture_output=True, check=True).stdout
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=TOP, capture_output=True,
+                            check=True).stdout
     for name in filter(None, listed.decode().split("\0")):
         if (TOP / name).is_file():
             (tree / name).parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +56,8 @@ def renamed(packages: list[Path], number: str) -> list[Path]:
             for path in packages:
                 shutil.copy2(path, scratch / "old.deb")
                 name = path.name.replace(f"_{version()}_", f"_{number}_")
-                steps = (f"rm -rf tree && dpkg-deb -R old.deb tree && sed -i -e 's/^Version: .*/Version: {number}/' -e 's/(= {version()})/(= {number})/g' "
+                steps = (f"rm -rf tree && dpkg-deb -R old.deb tree && sed -i -e 's/^Version: .*/Version: {number}/' -e 's/(= "
+                         f"{version()})/(= {number})/g' "
                          f"tree/DEBIAN/control && dpkg-deb --root-owner-group -b tree '{name}'")
                 if inside.run(["sh", "-ec", steps]) != 0:
                     raise Failure(f"cannot make another version of {path.name}")
@@ -73,7 +75,8 @@ def run(args: argparse.Namespace) -> int:
     if not args.lint:
         return 0
     changes = [f"build/package/{path.name}" for path in made if path.suffix == ".changes"]
-    return chroot.run(["lintian", "--tag-display-limit", "0", "--allow-root", "--suppress-tags", "bad-distribution-in-changes-file", *changes], chroot.Chroot(root="package"))
+    return chroot.run(["lintian", "--tag-display-limit", "0", "--allow-root", "--suppress-tags", "bad-distribution-in-changes-file",
+                       *changes], chroot.Chroot(root="package"))
 
 
 COMMANDS = [Command("package", "build the Debian packages", run, options)]

@@ -74,7 +74,8 @@ def test_the_plot_is_well_formed() -> None:
 
 def test_the_cost_of_a_user_namespace_is_taken_pair_by_pair() -> None:
     data = run(4)
-    data["results"]["pair"] = {"engine": {"on": [20, 200, 20], "off": [10, 100, 10]}, "containerd": {"on": [30, 30, 30], "off": [20, 20, 20]}}
+    data["results"]["pair"] = {"engine": {"on": [20, 200, 20], "off": [10, 100, 10]},
+                               "containerd": {"on": [30, 30, 30], "off": [20, 20, 20]}}
     assert figures.userns_cost(data) == {"engine": 2, "containerd": 1.5}
     assert figures.modes_of(data) == ["on"]
     assert "what a user namespace costs" in table.as_text(data)
@@ -92,5 +93,8 @@ def test_probes_are_compared_turn_by_turn() -> None:
     results = {"engine": {"ExecSync": [4.0, 8.0, 16.0]}, "containerd": steps, "nodens": {step: [5.0, 10.0, 20.0] for step in probes.STEPS}}
     data = {"pods": 20, "containers": 10, "rounds": 3, "date": "today", "commit": "c0ffee", "results": results}
     assert probes.ratio(data, "ListContainerStats", "nodens", "containerd") == 0.5
-    assert "ExecSync: engine 8.00 ms, containerd 20.00 ms, nodens 10.00 ms, nodens / containerd: 0.50, nodens / engine: 1.25" in probes.as_text(data)
+    assert (
+        "ExecSync: engine 8.00 ms, containerd 20.00 ms, nodens 10.00 ms, nodens / containerd: 0.50, nodens / engine: 1.25"
+        in probes.as_text(data)
+    )
     assert "| ExecSync | 8.0 | 20.0 | 10.0 | 0.50 | 0.40 |" in probes.section(data)

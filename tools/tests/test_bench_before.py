@@ -25,7 +25,8 @@ def test_trees_take_turns_and_ratios_are_new_to_old() -> None:
 
 def test_pods_are_compared_by_what_the_bare_engine_takes_in_the_same_turn() -> None:
     def subject(scale: float) -> dict[str, object]:
-        return {"serial": {step: [scale, scale * 10] for step in STEPS}, "left": {part: [0.0] for part in ("start", "exec", "end")}, "mount_lines": [],
+        return {"serial": {step: [scale, scale * 10] for step in STEPS}, "left": {part: [0.0] for part in ("start", "exec", "end")},
+                "mount_lines": [],
                 "parallel": {"up_ms": [], "down_ms": []}, "memory": [{"daemon_kb": 2048, "pods_kb": 0}], "restart_ms": []}
 
     found = before.cri_samples({"pods": 2, "results": {"on": {"engine": subject(10), "nodens": subject(15)}}})
@@ -39,7 +40,8 @@ def test_fewer_reviews_a_second_cost_more() -> None:
 
 
 def test_streams_into_a_node_are_compared_with_streams_beside_it() -> None:
-    way = {"rounds": [{"gbit": 20.0, "cpu_per_gbit": 0.1}], "request_p50_us": 60.0, "connection_p50_us": 90.0, "start_ms": [100.0, 110.0], "pss_mb": 3.0}
+    way = {"rounds": [{"gbit": 20.0, "cpu_per_gbit": 0.1}], "request_p50_us": 60.0, "connection_p50_us": 90.0, "start_ms": [100.0, 110.0],
+           "pss_mb": 3.0}
     direct = {"rounds": [{"gbit": 40.0}], "request_p50_us": 30.0, "connection_p50_us": 30.0, "start_ms": []}
     found = before.rootless_samples({"ways": {before.WAY: way, "direct": direct}})
     assert found["stream"] == [2.0] and found["request"] == [2.0] and found["connection"] == [3.0] and found["start"] == [100.0, 110.0]

@@ -21,7 +21,8 @@ def found(top: Path, comment: str, exempt: list[str] | None = None) -> list[str]
     return comment_names.problems(top, exempt or [])
 
 
-@pytest.mark.parametrize("comment", ["made() calls mount()", "the table has stop() and start()", "see record.h, core/record.c and sys/mount.h", "a.b.c and *.c"])
+@pytest.mark.parametrize("comment", ["made() calls mount()", "the table has stop() and start()",
+                                     "see record.h, core/record.c and sys/mount.h", "a.b.c and *.c"])
 def test_names_that_exist_pass(tmp_path: Path, comment: str) -> None:
     assert found(tmp_path, comment) == []
 

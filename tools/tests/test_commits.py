@@ -13,13 +13,21 @@ def said(message: str) -> list[str]:
     return [line.split(": ", 2)[1] for line in commits.problems_of(Commit("1234567", message))]
 
 
-@pytest.mark.parametrize("message", ["cri: reject a tail of a log that is negative", "oci, userns: split the tests\n\nBecause.", "tests/cri: wait for the event",
-                                     'Revert "a subject of before the rule, which git has quoted and which is longer than any other may be"'])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "cri: reject a tail of a log that is negative",
+        "oci, userns: split the tests\n\nBecause.",
+        "tests/cri: wait for the event",
+        'Revert "a subject of before the rule, which git has quoted and which is longer than any other may be"',
+    ],
+)
 def test_good_messages_pass(message: str) -> None:
     assert said(message) == []
 
 
-@pytest.mark.parametrize("message", ["Reject a negative tail", "cri reject a negative tail", "CRI: reject a tail", "cri: ", "cri:reject a tail", "cri: reject a tail."])
+@pytest.mark.parametrize("message", ["Reject a negative tail", "cri reject a negative tail", "CRI: reject a tail", "cri: ",
+                                     "cri:reject a tail", "cri: reject a tail."])
 def test_a_subject_without_an_area_or_with_a_full_stop_fails(message: str) -> None:
     assert said(message) == ["want 'area"]
 

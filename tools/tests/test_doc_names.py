@@ -19,7 +19,9 @@ def test_the_page_as_it_is_names_a_test_for_every_requirement_and_finding() -> N
 
 def test_a_requirement_that_is_missing_or_there_twice_is_found() -> None:
     assert any("R7 has no row" in line for line in doc_names.row_problems(without(r"^\| R7 \|.*$")))
-    assert any("R7 has two rows" in line for line in doc_names.row_problems(PAGE + "\n| R7 | x | y | `src/cri/bundle/test-user.c` `numbers_out_of_range_are_refused` |\n"))
+    assert any("R7 has two rows" in line
+               for line in doc_names.row_problems(PAGE + "\n| R7 | x | y | `src/cri/bundle/test-user.c` `numbers_out_of_range_are_refused` "
+                                                         "|\n"))
     assert any("R28" in line for line in doc_names.row_problems(PAGE + "\n| R28 | x | y | z |\n"))
 
 

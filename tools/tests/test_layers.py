@@ -10,7 +10,8 @@ import pytest
 from nodensdev.project import TOOLS, TOP
 
 ORDER = {"core": "", "network": "core", "runtime": "core", "pod": "network runtime"}
-TREE = {"base/text.h": "", "cri/core/record.h": "base/text.h", "cri/network/cni.c": "cri/core/record.h", "cri/runtime/exec.h": "cri/core/record.h",
+TREE = {"base/text.h": "", "cri/core/record.h": "base/text.h", "cri/network/cni.c": "cri/core/record.h",
+        "cri/runtime/exec.h": "cri/core/record.h",
         "cri/pod/sandbox.c": "cri/network/cni.h cri/runtime/exec.h cri/core/record.h", "cri/main.c": "cri/pod/sandbox.h cri/core/record.h"}
 
 
@@ -48,7 +49,8 @@ def test_includes_that_follow_the_order_are_fine(layers: ModuleType, tmp_path: P
 @pytest.mark.parametrize(("name", "target", "said"), [
     ("cri/core/pods.c", "cri/pod/container.h", "src/cri/core/pods.c: folder 'core' may not include \"cri/pod/container.h\""),
     ("cri/network/cni.c", "cri/runtime/exec.h", "src/cri/network/cni.c: folder 'network' may not include \"cri/runtime/exec.h\""),
-    ("cri/pod/sandbox.c", "cri/daemon.h", "src/cri/pod/sandbox.c: folder 'pod' may not include \"cri/daemon.h\", which is above all folders"),
+    ("cri/pod/sandbox.c", "cri/daemon.h",
+     "src/cri/pod/sandbox.c: folder 'pod' may not include \"cri/daemon.h\", which is above all folders"),
     ("cri/core/test-pods.c", "cri/pod/container.h", "src/cri/core/test-pods.c: folder 'core' may not include \"cri/pod/container.h\""),
     ("base/text.h", "sys/file.h", "src/base/text.h: layer 'base' may not include \"sys/file.h\""),
     ("guard/main.c", "cri/core/record.h", "src/guard/main.c: layer 'guard' may not include \"cri/core/record.h\""),
@@ -60,15 +62,18 @@ def test_an_include_that_points_up_or_sideways_is_found(layers: ModuleType, tmp_
 
 
 def test_folders_and_table_must_agree(layers: ModuleType, tmp_path: Path) -> None:
-    assert problems(layers, tmp_path, {"cri/stream/token.c": ""}) == ["src/cri/stream: no order for this folder; tools/check-layers has the table"]
-    assert problems(layers, tmp_path, {"guard/watch/a.c": ""}, ORDER | {"stream": "core"}) == ["src/guard/watch: no order for this folder; tools/check-layers has the table"]
+    assert problems(layers, tmp_path,
+                    {"cri/stream/token.c": ""}) == ["src/cri/stream: no order for this folder; tools/check-layers has the table"]
+    assert problems(layers, tmp_path, {"guard/watch/a.c": ""},
+                    ORDER | {"stream": "core"}) == ["src/guard/watch: no order for this folder; tools/check-layers has the table"]
     (tmp_path / "guard/watch/a.c").unlink()
     (tmp_path / "guard/watch").rmdir()
     assert problems(layers, tmp_path, {}, ORDER | {"stream": "core", "rpc": "pod"}) == ["tools/check-layers: no folder 'src/cri/rpc'"]
 
 
 def test_the_table_goes_from_the_lowest_folder_to_the_highest(layers: ModuleType, tmp_path: Path) -> None:
-    assert problems(layers, tmp_path, {}, ORDER | {"core": "pod"}) == ["tools/check-layers: 'cri/core' stands on 'pod', which is not before it"]
+    assert problems(layers, tmp_path, {},
+                    ORDER | {"core": "pod"}) == ["tools/check-layers: 'cri/core' stands on 'pod', which is not before it"]
 
 
 def test_the_tree_follows_its_own_order() -> None:

@@ -47,12 +47,15 @@ def tried(shown: list[page_commands.Shown]) -> list[str]:
 def test_commands_of_one_place_are_one_session(tmp_path: Path) -> None:
     shown = session(tmp_path)
     assert [one.text for one in shown] == ["cd /\nx=3\n", "pwd", "echo a; echo b; \\\necho $x", "false"]
-    assert [one.output for one in shown] == [None, "/", "a\n...\n4", ""] and [one.where for one in shown] == ["README.md:4"] + 3 * ["README.md:10"]
+    assert [one.output for one in shown] == [None, "/", "a\n...\n4", ""] and [one.where
+                                                                              for one in shown] == ["README.md:4"] + 3 * ["README.md:10"]
     assert tried(shown) == []
 
 
-@pytest.mark.parametrize(("old", "new", "problem"), [("cd /\n", "cd /gone\n", "README.md:4: failed"), ("\n/\n$", "\n/tmp\n$", "`pwd` prints something else"),
-                                                     ("\n4\n", "\nfour\n", "prints something else"), ("$ false\n", "$ false\ntext\n", "`false` prints something else")])
+@pytest.mark.parametrize(("old", "new", "problem"),
+                         [("cd /\n", "cd /gone\n", "README.md:4: failed"), ("\n/\n$", "\n/tmp\n$", "`pwd` prints something else"),
+                                                     ("\n4\n", "\nfour\n", "prints something else"),
+                          ("$ false\n", "$ false\ntext\n", "`false` prints something else")])
 def test_a_command_that_fails_and_an_output_that_is_not_real_are_found(tmp_path: Path, old: str, new: str, problem: str) -> None:
     changed = PAGE.replace(old, new)
     assert changed != PAGE
@@ -61,7 +64,8 @@ def test_a_command_that_fails_and_an_output_that_is_not_real_are_found(tmp_path:
 
 
 @pytest.mark.parametrize(("shown", "real", "equal"), [
-    ("a  1 MiB", "a 23 MiB", True), ("v1.2.3", "v0.10.0", True), ("a\n...", "a\nb\nc", True), ("...\nc", "a\nb\nc", True), ("a", "a\nb", False), ("a b", "a c", False),
+    ("a  1 MiB", "a 23 MiB", True), ("v1.2.3", "v0.10.0", True), ("a\n...", "a\nb\nc", True), ("...\nc", "a\nb\nc", True),
+    ("a", "a\nb", False), ("a b", "a c", False),
 ])
 def test_numbers_and_left_out_lines_may_differ(shown: str, real: str, equal: bool) -> None:
     assert page_commands.same(shown, real) == equal

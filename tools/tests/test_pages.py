@@ -16,15 +16,19 @@ def tree(top: Path, readme: str = "", index: str = INDEX, guard: str = "") -> Pa
     return top
 
 
-@pytest.mark.parametrize("text", ["[a](docs/guard.md)", "[a](/docs/guard.md)", "[a](https://example.org/x)", "![a](docs)", "`[a](gone.md)`", "```\n[a](gone.md)\n```",
-                                  "[a](docs/guard.md \"title\")", "[a][1]\n\n[1]: docs/guard.md", "# A `b`: c, d\n[a](#a-b-c-d)", "# A\n# A\n[a](#a-1)"])
+@pytest.mark.parametrize("text", ["[a](docs/guard.md)", "[a](/docs/guard.md)", "[a](https://example.org/x)", "![a](docs)", "`[a](gone.md)`",
+                                  "```\n[a](gone.md)\n```",
+                                  "[a](docs/guard.md \"title\")", "[a][1]\n\n[1]: docs/guard.md", "# A `b`: c, d\n[a](#a-b-c-d)",
+                                  "# A\n# A\n[a](#a-1)"])
 def test_links_that_lead_somewhere_pass(tmp_path: Path, text: str) -> None:
     assert pages.problems(tree(tmp_path, text)) == []
 
 
 @pytest.mark.parametrize(("text", "problem"), [
-    ("[a](gone.md)", "no file 'gone.md'"), ("[a](docs/gone.md#x)", "no file 'docs/gone.md#x'"), ("[a][1]\n\n[1]: gone.md", "no file 'gone.md'"),
-    ("[a](#gone)", "no heading '#gone' in README.md"), ("[a](docs/guard.md#gone)", "no heading '#gone' in docs/guard.md"), ("[a](../)", "'../' is outside the tree"),
+    ("[a](gone.md)", "no file 'gone.md'"), ("[a](docs/gone.md#x)", "no file 'docs/gone.md#x'"),
+    ("[a][1]\n\n[1]: gone.md", "no file 'gone.md'"),
+    ("[a](#gone)", "no heading '#gone' in README.md"), ("[a](docs/guard.md#gone)", "no heading '#gone' in docs/guard.md"),
+    ("[a](../)", "'../' is outside the tree"),
 ])
 def test_links_that_lead_nowhere_fail(tmp_path: Path, text: str, problem: str) -> None:
     found = pages.problems(tree(tmp_path, text))
@@ -68,11 +72,13 @@ neither
 def test_blocks_have_the_marker_above_them_or_that_of_the_page(tmp_path: Path) -> None:
     tree(tmp_path, guard=PAGE)
     found = pages.blocks(tmp_path / "docs/guard.md")
-    assert [(block.line, block.language, block.place, block.reason) for block in found] == [(6, "sh", "none", "needs a cluster"), (11, "console", "chroot", "")]
+    assert [(block.line, block.language, block.place, block.reason)
+            for block in found] == [(6, "sh", "none", "needs a cluster"), (11, "console", "chroot", "")]
     assert found[1].text == "$ nodens --version\nnodens 0.1.0\n" and pages.marker_problems(tmp_path / "docs/guard.md", tmp_path) == []
 
 
-@pytest.mark.parametrize(("marker", "problem"), [("", "no '<!-- run:"), ("<!-- run: moon -->", "'moon' is not one of"), ("<!-- run: none -->", "wants a reason")])
+@pytest.mark.parametrize(("marker", "problem"),
+                         [("", "no '<!-- run:"), ("<!-- run: moon -->", "'moon' is not one of"), ("<!-- run: none -->", "wants a reason")])
 def test_blocks_without_a_marker_and_markers_that_say_nothing_are_found(tmp_path: Path, marker: str, problem: str) -> None:
     tree(tmp_path, guard=f"# T\n{marker}\n```sh\nls\n```\n")
     found = pages.marker_problems(tmp_path / "docs/guard.md", tmp_path)

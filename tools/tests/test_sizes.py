@@ -24,7 +24,8 @@ def test_tests_and_tools_are_sources_too(tmp_path: Path) -> None:
     for name in ("src/cri/test-a.c", "tests/unit/a.h", "tests/cri/test_a.py", "tools/nodensdev/a.py"):
         folder(tmp_path, str(Path(name).parent))
         (tmp_path / name).write_text("x\n" * 701)
-    assert [line.split(":")[0] for line in sizes.problems(tmp_path)] == ["src/cri/test-a.c", "tests/cri/test_a.py", "tests/unit/a.h", "tools/nodensdev/a.py"]
+    assert [line.split(":")[0] for line in sizes.problems(tmp_path)] == ["src/cri/test-a.c", "tests/cri/test_a.py", "tests/unit/a.h",
+                                                                         "tools/nodensdev/a.py"]
 
 
 def test_a_folder_of_46_files_is_too_full(tmp_path: Path) -> None:

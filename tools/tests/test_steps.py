@@ -31,7 +31,8 @@ def test_a_step_over_its_limit_is_ended_with_what_it_started(tmp_path: Path, man
         time.sleep(0.01)
 
 
-def test_a_failed_step_does_not_stop_the_others_and_fails_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_step_does_not_stop_the_others_and_fails_the_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                                    capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(steps, "TOOLS", tmp_path)
     monkeypatch.setattr(steps.excerpt, "TOP", tmp_path)
     (tmp_path / "dev").write_text('#!/bin/sh\nexit "$1"\n')
@@ -42,7 +43,8 @@ def test_a_failed_step_does_not_stop_the_others_and_fails_the_whole(tmp_path: Pa
     assert report.splitlines()[-1] == "1 passed, 1 failed" and "total" in report.splitlines()[-2]
 
 
-def test_tracks_run_beside_each_other_and_after_what_precedes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_tracks_run_beside_each_other_and_after_what_precedes_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                                   capsys: pytest.CaptureFixture[str]) -> None:
     """Each track waits for a file that the other one writes: one after the other, they would never end."""
     monkeypatch.setattr(steps, "TOOLS", tmp_path)
     (tmp_path / "dev").write_text('#!/bin/sh\ncd "$1" && test -e "$2" || exit 1\n: >"$3"; until [ -e "$4" ]; do sleep 0.05; done\n')
@@ -63,9 +65,12 @@ def test_an_interrupt_ends_the_steps_that_run_and_starts_no_others(tmp_path: Pat
     """The interrupt comes when the first step runs; the second one would write a file."""
     (tmp_path / "dev").write_text(f'#!/bin/sh\ncd {tmp_path}; [ "$1" = wait ] || {{ : >second; exit; }}\n: >begun; exec sleep 1000\n')
     os.chmod(tmp_path / "dev", 0o755)
-    script = (f"import pathlib, sys; from nodensdev.checks import steps; steps.TOOLS = pathlib.Path({str(tmp_path)!r})\n"
-              f"steps.run_all([steps.Step('first', ('wait',)), steps.Step('second', ('write',))], pathlib.Path({str(tmp_path / 'logs')!r}))")
-    process = subprocess.Popen([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}, stderr=subprocess.DEVNULL)
+    script = (
+        f"import pathlib, sys; from nodensdev.checks import steps; steps.TOOLS = pathlib.Path({str(tmp_path)!r})\n"
+        f"steps.run_all([steps.Step('first', ('wait',)), steps.Step('second', ('write',))], pathlib.Path({str(tmp_path / 'logs')!r}))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+                               stderr=subprocess.DEVNULL)
     while not (tmp_path / "begun").exists():
         assert process.poll() is None
         time.sleep(0.01)
@@ -76,7 +81,8 @@ def test_an_interrupt_ends_the_steps_that_run_and_starts_no_others(tmp_path: Pat
 
 def test_every_step_that_starts_a_cluster_is_in_one_track() -> None:
     """Clusters have one directory: two steps must not use it at the same time."""
-    assert {step.track for step in ci.SYSTEM if step.command[-1] in ("guard-asan", "testbed-short", "stories-short", "versions-short", "guard-node-short", "package")} == {"cluster"}
+    assert {step.track for step in ci.SYSTEM if step.command[-1] in ("guard-asan", "testbed-short", "stories-short", "versions-short",
+                                                                     "guard-node-short", "package")} == {"cluster"}
 
 
 @pytest.mark.parametrize("step", [*ci.STEPS, *nightly.nightly_steps(1)], ids=lambda step: step.title)

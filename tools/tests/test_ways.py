@@ -3,7 +3,8 @@
 from nodensdev.checks import doc_names
 
 PAGE = "# Architecture\n\n## The way of five requests\n\n" + "".join(
-    f"### {title}\n\n1. `src/base/error.c`: makes the error\n2. `src/base/text.c`: writes it\n\n" for title in doc_names.REQUESTS) + "## After it\n\n1. `src/none.c`: not ours\n"
+    f"### {title}\n\n1. `src/base/error.c`: makes the error\n2. `src/base/text.c`: writes it\n\n"
+    for title in doc_names.REQUESTS) + "## After it\n\n1. `src/none.c`: not ours\n"
 
 
 def test_five_ways_with_files_that_exist_are_fine() -> None:
@@ -13,7 +14,8 @@ def test_five_ways_with_files_that_exist_are_fine() -> None:
 
 def test_a_missing_section_or_way_is_found() -> None:
     assert doc_names.way_problems("# Architecture\n") == ["ARCHITECTURE.md: no section 'The way of five requests'"]
-    assert doc_names.way_problems(PAGE.replace("### PullImage", "### Pull")) == ["ARCHITECTURE.md: no way of 'PullImage' in 'The way of five requests'"]
+    assert doc_names.way_problems(PAGE.replace("### PullImage",
+                                               "### Pull")) == ["ARCHITECTURE.md: no way of 'PullImage' in 'The way of five requests'"]
 
 
 def test_a_file_that_is_not_there_is_found() -> None:
@@ -22,7 +24,8 @@ def test_a_file_that_is_not_there_is_found() -> None:
 
 
 def test_a_way_of_nine_files_is_too_long() -> None:
-    long = PAGE.replace("2. `src/base/text.c`: writes it\n", "".join(f"{number}. `src/base/text.c`: writes it\n" for number in range(2, 10)), 1)
+    long = PAGE.replace("2. `src/base/text.c`: writes it\n",
+                        "".join(f"{number}. `src/base/text.c`: writes it\n" for number in range(2, 10)), 1)
     assert doc_names.way_problems(long) == ["ARCHITECTURE.md: the way of 'RunPodSandbox' has 9 files, more than 8"]
 
 
@@ -37,4 +40,5 @@ def test_new_names_of_the_renames_must_exist() -> None:
     words = {"nd_text", "nd_text_done", "nd_error"}
     assert doc_names.rename_problems(page, words) == []
     assert doc_names.rename_problems(page, words - {"nd_error"}) == ["docs/renames.md:8: no file or symbol 'nd_error'"]
-    assert doc_names.rename_problems("| old | new |\n|---|---|\n| x | src/cri/none.c |\n", words) == ["docs/renames.md:3: no file or symbol 'src/cri/none.c'"]
+    assert doc_names.rename_problems("| old | new |\n|---|---|\n| x | src/cri/none.c |\n",
+                                     words) == ["docs/renames.md:3: no file or symbol 'src/cri/none.c'"]

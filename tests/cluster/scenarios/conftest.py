@@ -10,7 +10,8 @@ from nodensdev.project import TOP
 from people import Person
 
 # So that a story need not wait for what a node does in hours: logs rotate early, images are garbage at once, pressure goes as it came.
-KUBELET = {"containerLogMaxSize": "64Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s", "evictionPressureTransitionPeriod": "5s",
+KUBELET = {"containerLogMaxSize": "64Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s",
+           "evictionPressureTransitionPeriod": "5s",
            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1Gi"}, "imageMinimumGCAge": "1s"}
 # What docs/kubelet.md asks for, and what a pod on the host's network with users of its own needs.
 GATES = ("UserNamespacesHostNetworkSupport=true", "PodAndContainerStatsFromCRI=true")
@@ -41,8 +42,10 @@ def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
         yield cluster.find(given)
         return
     name = f"stories-{os.getpid()}"
-    options = cluster.Options(name=name, runtime=request.config.getoption("--runtime"), kernel=request.config.getoption("--kernel"), memory="6G",
-                              cgroup_driver=request.config.getoption("--cgroup-driver"), kubelet_config=KUBELET, feature_gates=GATES, registry="none")
+    options = cluster.Options(name=name, runtime=request.config.getoption("--runtime"), kernel=request.config.getoption("--kernel"),
+                              memory="6G",
+                              cgroup_driver=request.config.getoption("--cgroup-driver"), kubelet_config=KUBELET, feature_gates=GATES,
+                              registry="none")
     made = cluster.up(options)
     try:
         yield made

@@ -40,7 +40,8 @@ def allocate(request: bytes, _context: grpc.ServicerContext) -> bytes:
 def main() -> None:
     Path(SOCKET).unlink(missing_ok=True)
     handlers = {"GetDevicePluginOptions": grpc.unary_unary_rpc_method_handler(lambda _request, _context: b""),
-                "ListAndWatch": grpc.unary_stream_rpc_method_handler(list_and_watch), "Allocate": grpc.unary_unary_rpc_method_handler(allocate)}
+                "ListAndWatch": grpc.unary_stream_rpc_method_handler(list_and_watch),
+                "Allocate": grpc.unary_unary_rpc_method_handler(allocate)}
     server = grpc.server(futures.ThreadPoolExecutor(4))
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("v1beta1.DevicePlugin", handlers),))
     server.add_insecure_port(f"unix://{SOCKET}")

@@ -61,7 +61,8 @@ class Person:
         return self.status(name)
 
     def until(self, condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-        """Waits for a condition and returns its value; on a timeout fails with the state of the cluster. Waits at least PATIENCE, for loaded hosts."""
+        """Waits for a condition and returns its value; on a timeout fails with the state of the cluster. Waits at least PATIENCE, for
+        loaded hosts."""
         seconds = max(seconds, PATIENCE)
         deadline = time.monotonic() + seconds
         while not (found := condition()):
@@ -77,7 +78,8 @@ class Person:
 
     def images(self) -> str:
         """The names of the images on the node."""
-        return self.on_node({"nodens": "nodens images", "containerd": "ctr --namespace k8s.io images ls -q"}[self.cluster.record["runtime"]])
+        return self.on_node({"nodens": "nodens images",
+                             "containerd": "ctr --namespace k8s.io images ls -q"}[self.cluster.record["runtime"]])
 
     def static_pod(self, name: str, spec: dict[str, Any]) -> None:
         manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "kube-system"}, "spec": spec}

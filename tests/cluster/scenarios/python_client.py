@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command in a pod with the Python client of Kubernetes. Run beside the cluster, with the pod's namespace and name; prints what it saw as JSON."""
+"""Runs a command in a pod with the Python client of Kubernetes. Run beside the cluster, with the pod's namespace and name; prints what it
+saw as JSON."""
 import json
 import sys
 from typing import Any
@@ -17,7 +18,8 @@ def execute(api: client.CoreV1Api, namespace: str, pod: str, command: str, **mor
 
 def talk(api: client.CoreV1Api, namespace: str, pod: str) -> dict[str, Any]:
     """A command with input, as the client's own example has it."""
-    one = execute(api, namespace, pod, "while read x; do echo got $x; echo also $x >&2; [ $x = end ] && exit 7; done", stdin=True, _preload_content=False)
+    one = execute(api, namespace, pod, "while read x; do echo got $x; echo also $x >&2; [ $x = end ] && exit 7; done", stdin=True,
+                  _preload_content=False)
     for word in ("hello", "end"):
         one.write_stdin(word + "\n")
     one.run_forever(timeout=30)
@@ -28,8 +30,10 @@ def main() -> None:
     namespace, pod = sys.argv[1:]
     config.load_kube_config()
     api = client.CoreV1Api()
-    seen = {"both": execute(api, namespace, pod, "echo out; echo err >&2"), "long": len(execute(api, namespace, pod, f"head -c {LONG} /dev/zero | tr '\\0' x")) == LONG,
-            "terminal": execute(api, namespace, pod, "test -t 0 && echo is one", stdin=True, tty=True, stderr=False).strip(), "talk": talk(api, namespace, pod)}
+    seen = {"both": execute(api, namespace, pod, "echo out; echo err >&2"),
+            "long": len(execute(api, namespace, pod, f"head -c {LONG} /dev/zero | tr '\\0' x")) == LONG,
+            "terminal": execute(api, namespace, pod, "test -t 0 && echo is one", stdin=True, tty=True, stderr=False).strip(),
+            "talk": talk(api, namespace, pod)}
     print(json.dumps(seen))
 
 

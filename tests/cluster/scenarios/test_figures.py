@@ -11,9 +11,12 @@ from people import Person, container
 CONFIG = "/etc/kubernetes/kubelet.json"
 BUSY = "dd if=/dev/zero of=/file bs=1M count=5; while :; do :; done"
 # By place in the summary's tree; every figure must be there and more than nothing.
-CONTAINER = ("cpu.usageNanoCores", "cpu.usageCoreNanoSeconds", "memory.usageBytes", "memory.workingSetBytes", "memory.rssBytes", "memory.availableBytes",
-             "memory.pageFaults", "rootfs.usedBytes", "rootfs.inodesUsed", "rootfs.capacityBytes", "rootfs.availableBytes", "logs.capacityBytes")
-POD = ("cpu.usageNanoCores", "cpu.usageCoreNanoSeconds", "memory.usageBytes", "memory.workingSetBytes", "memory.rssBytes", "ephemeral-storage.usedBytes")
+CONTAINER = ("cpu.usageNanoCores", "cpu.usageCoreNanoSeconds", "memory.usageBytes", "memory.workingSetBytes", "memory.rssBytes",
+             "memory.availableBytes",
+             "memory.pageFaults", "rootfs.usedBytes", "rootfs.inodesUsed", "rootfs.capacityBytes", "rootfs.availableBytes",
+             "logs.capacityBytes")
+POD = ("cpu.usageNanoCores", "cpu.usageCoreNanoSeconds", "memory.usageBytes", "memory.workingSetBytes", "memory.rssBytes",
+       "ephemeral-storage.usedBytes")
 ONLY_WITH_GATE = ("network.rxBytes", "network.txBytes", "process_stats.process_count")
 
 
@@ -57,18 +60,22 @@ def busy(person: Person, host_users: bool) -> str:
 
 def test_the_summary_is_complete(person: Person, busy: str) -> None:
     settle(person, busy, POD + ONLY_WITH_GATE)
-    person.until(lambda: figure(summary(person, busy)["containers"][0], "rootfs.usedBytes") >= 5 << 20, "all that was written, at most 30 s later", 60)
+    person.until(lambda: figure(summary(person, busy)["containers"][0], "rootfs.usedBytes") >= 5 << 20,
+                 "all that was written, at most 30 s later", 60)
     used = summary(person, busy)["containers"][0]
     assert 50_000_000 < figure(used, "cpu.usageNanoCores") < 400_000_000
 
 
 def test_metrics_have_the_names_of_pods_and_containers(person: Person, busy: str) -> None:
-    person.until(lambda: samples(person.node_says("metrics/cadvisor"), "container_network_receive_bytes_total", busy), "the pod's metrics", 60)
+    person.until(lambda: samples(person.node_says("metrics/cadvisor"), "container_network_receive_bytes_total", busy), "the pod's metrics",
+                 60)
     text = person.node_says("metrics/cadvisor")
     for metric in ("container_cpu_usage_seconds_total", "container_memory_working_set_bytes", "container_fs_usage_bytes"):
-        assert any(labels["container"] == "main" and labels["namespace"] == person.namespace for labels in samples(text, metric, busy)), metric
+        assert any(labels["container"] == "main" and labels["namespace"] == person.namespace
+                   for labels in samples(text, metric, busy)), metric
     person.until(lambda: samples(person.node_says("metrics/resource"), "container_memory_working_set_bytes", busy)
-                 and samples(person.node_says("metrics/resource"), "container_cpu_usage_seconds_total", busy), "what `kubectl top` asks for", 60)
+                 and samples(person.node_says("metrics/resource"), "container_cpu_usage_seconds_total", busy),
+                 "what `kubectl top` asks for", 60)
 
 
 @pytest.fixture
@@ -96,4 +103,5 @@ def test_without_the_gate_containers_names_the_network_and_processes_are_missing
     found = samples(text, "container_memory_working_set_bytes", busy)
     assert found and not [labels for labels in found if labels["container"]], "the pod is named by its cgroup, its containers are not"
     assert not samples(text, "container_network_receive_bytes_total", busy)
-    person.until(lambda: samples(person.node_says("metrics/resource"), "container_memory_working_set_bytes", busy), "what `kubectl top` asks for", 60)
+    person.until(lambda: samples(person.node_says("metrics/resource"), "container_memory_working_set_bytes", busy),
+                 "what `kubectl top` asks for", 60)

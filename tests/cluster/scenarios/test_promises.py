@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stories of the founding documents: privileges that end at the pod's edge, static pods, what a restart of the runtime may not touch."""
+"""The stories of the founding documents: privileges that end at the pod's edge, static pods, what a restart of the runtime may not
+touch."""
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,8 +32,10 @@ def test_privileges_inside_a_pod_are_worth_nothing_outside(person: Person) -> No
 @pytest.fixture
 def fuse_plugin(person: Person) -> Iterator[None]:
     """The device comes from a device plugin, as on a real node: no pod needs to be privileged for it."""
-    person.on_node("cat >/run/fuse-plugin.py; chmod 666 /dev/fuse; systemd-run --unit=fuse-plugin --collect python3 -B /run/fuse-plugin.py " + FUSE,
-                   stdin=(Path(__file__).parent / "device_plugin.py").read_text())
+    person.on_node(
+        "cat >/run/fuse-plugin.py; chmod 666 /dev/fuse; systemd-run --unit=fuse-plugin --collect python3 -B /run/fuse-plugin.py " + FUSE,
+        stdin=(Path(__file__).parent / "device_plugin.py").read_text(),
+    )
     try:
         person.until(lambda: person.get("node", "node1")["status"]["allocatable"].get(FUSE) == "4", "the device plugin")
         yield
@@ -42,10 +45,12 @@ def fuse_plugin(person: Person) -> Iterator[None]:
 
 def test_sys_admin_mounts_fuse_inside(person: Person, fuse_plugin: None) -> None:
     """busybox's mount speaks enough FUSE to mount; the process that holds the descriptor is the filesystem's server."""
-    script = ("exec 3<>/dev/fuse && mkdir -p /tmp/f && mount -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 story /tmp/f && grep /tmp/f /proc/mounts; "
+    script = ("exec 3<>/dev/fuse && mkdir -p /tmp/f && mount -t fuse -o fd=3,rootmode=40000,user_id=0,group_id=0 story /tmp/f && grep "
+              "/tmp/f /proc/mounts; "
               f"echo end; {FOREVER}")
     for name, capabilities in (("fuse", ["SYS_ADMIN"]), ("without", [])):
-        person.pod(name, container(script, securityContext={"capabilities": {"add": capabilities}}, resources={"limits": {FUSE: "1"}}), hostUsers=False)
+        person.pod(name, container(script, securityContext={"capabilities": {"add": capabilities}}, resources={"limits": {FUSE: "1"}}),
+                   hostUsers=False)
     for name in ("fuse", "without"):
         person.ready(name)
         person.until(lambda name=name: "end" in person.log(name), "the end of the try")
@@ -74,11 +79,13 @@ def test_a_static_pod_has_users_of_its_own(person: Person) -> None:
 @pytest.mark.gate
 def test_pods_and_a_mount_survive_a_restart_of_the_runtime(person: Person) -> None:
     unit = {"nodens": "nodens-cri", "containerd": "containerd"}[person.cluster.record["runtime"]]
-    person.on_node("mkdir -p /var/lib/story-shared && mountpoint -q /var/lib/story-shared || mount --bind /var/lib/story-shared /var/lib/story-shared; "
+    person.on_node("mkdir -p /var/lib/story-shared && mountpoint -q /var/lib/story-shared || mount --bind /var/lib/story-shared "
+                   "/var/lib/story-shared; "
                    "mount --make-rshared /var/lib/story-shared")
     for number in range(10):
         person.pod(f"keeps-{number}", container(FOREVER), hostUsers=number % 2 == 0)
-    person.pod("mounter", container(f"mkdir -p /v/m && mount -t tmpfs story /v/m && touch /v/m/here; {FOREVER}", securityContext={"privileged": True},
+    person.pod("mounter",
+               container(f"mkdir -p /v/m && mount -t tmpfs story /v/m && touch /v/m/here; {FOREVER}", securityContext={"privileged": True},
                                     volumeMounts=[{"name": "v", "mountPath": "/v", "mountPropagation": "Bidirectional"}]),
                volumes=[{"name": "v", "hostPath": {"path": "/var/lib/story-shared"}}], hostUsers=True)
     names = [*(f"keeps-{number}" for number in range(10)), "mounter"]

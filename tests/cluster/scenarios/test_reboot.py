@@ -32,7 +32,8 @@ def restart_node(person: Person, cut: bool) -> None:
 
     def renewed() -> bool:
         """The lease is the kubelet's sign of life, and its conditions may be of the boot before."""
-        stamp = person.cluster.kubectl("get", "lease", "-n", "kube-node-lease", addresses.node_name(1), "-o", "jsonpath={.spec.renewTime}").stdout
+        stamp = person.cluster.kubectl("get", "lease", "-n", "kube-node-lease", addresses.node_name(1), "-o",
+                                       "jsonpath={.spec.renewTime}").stdout
         text = person.on_node(f"date +%s -d {stamp}") if stamp else "0"
         return int(text) > started and addresses.node_name(1) in person.cluster.ready_nodes()
 

@@ -40,7 +40,8 @@ print(f"{count} answers")
 def kubectl(person: Person, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """kubectl in the background; ended afterwards."""
     command = person.cluster.kubectl_command(f"--namespace={person.namespace}", *arguments)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, bufsize=1) as running:
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          bufsize=1) as running:
         try:
             yield running
         finally:
@@ -68,16 +69,19 @@ def test_exec_returns_output_errors_and_the_exit_code(person: Person, host_users
     person.pod("shell", container(FOREVER), hostUsers=host_users)
     person.ready("shell")
     for code in (0, 3, 137):
-        done = person.cluster.kubectl(f"--namespace={person.namespace}", "exec", "shell", "--", "sh", "-c", f"echo out; echo err >&2; exit {code}")
+        done = person.cluster.kubectl(f"--namespace={person.namespace}", "exec", "shell", "--", "sh", "-c",
+                                      f"echo out; echo err >&2; exit {code}")
         assert (done.returncode, done.stdout) == (code, "out\n") and "err\n" in done.stderr, done
-    assert person.kubectl("exec", "-i", "shell", "--", "sha256sum", stdin="x" * 100_000).split()[0] == hashlib.sha256(b"x" * 100_000).hexdigest()
+    assert person.kubectl("exec", "-i", "shell", "--", "sha256sum",
+                          stdin="x" * 100_000).split()[0] == hashlib.sha256(b"x" * 100_000).hexdigest()
 
 
 def test_exec_at_a_terminal(person: Person, host_users: bool) -> None:
     person.pod("shell", container(FOREVER), hostUsers=host_users)
     person.ready("shell")
     ours, theirs = pty.openpty()
-    command = person.cluster.kubectl_command(f"--namespace={person.namespace}", "exec", "-it", "shell", "--", "sh", "-c", "test -t 0 && echo is a terminal; read x; echo got $x; exit 5")
+    command = person.cluster.kubectl_command(f"--namespace={person.namespace}", "exec", "-it", "shell", "--", "sh", "-c",
+                                             "test -t 0 && echo is a terminal; read x; echo got $x; exit 5")
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True) as running:
         os.close(theirs)
         got = b""
@@ -93,7 +97,8 @@ def test_exec_at_a_terminal(person: Person, host_users: bool) -> None:
 @pytest.mark.parametrize("way", ["in", "out"])
 def test_copy(person: Person, way: str, request: pytest.FixtureRequest) -> None:
     size = request.config.getoption("--copy-mib") * MIB
-    person.pod("shell", container(FOREVER, volumeMounts=[{"name": "data", "mountPath": "/data"}]), volumes=[{"name": "data", "emptyDir": {}}], hostUsers=False)
+    person.pod("shell", container(FOREVER, volumeMounts=[{"name": "data", "mountPath": "/data"}]),
+               volumes=[{"name": "data", "emptyDir": {}}], hostUsers=False)
     person.ready("shell")
     file = person.cluster.state / "copied"
     piece = os.urandom(MIB)
@@ -103,7 +108,9 @@ def test_copy(person: Person, way: str, request: pytest.FixtureRequest) -> None:
                 for _ in range(size // MIB):
                     stream.write(piece)
         else:
-            person.kubectl("exec", "shell", "--", "sh", "-c", f"head -c 1048576 /dev/urandom >/data/piece; for i in $(seq {size // MIB}); do cat /data/piece; done >/data/copied", timeout=600)
+            person.kubectl("exec", "shell", "--", "sh", "-c",
+                           f"head -c 1048576 /dev/urandom >/data/piece; for i in $(seq {size // MIB}); do cat /data/piece; done "
+                           f">/data/copied", timeout=600)
         started = time.monotonic()
         inside = "shell:/data/copied"
         person.kubectl("cp", *((f"{STATE}/copied", inside) if way == "in" else (inside, f"{STATE}/copied")), timeout=1200)
@@ -118,7 +125,8 @@ def test_copy(person: Person, way: str, request: pytest.FixtureRequest) -> None:
 
 @pytest.mark.gate
 def test_attach_types_and_reads(person: Person, host_users: bool) -> None:
-    person.pod("cat", container("while read x; do echo got $x; done; echo the end", stdin=True, stdinOnce=True), hostUsers=host_users, restartPolicy="Never")
+    person.pod("cat", container("while read x; do echo got $x; done; echo the end", stdin=True, stdinOnce=True), hostUsers=host_users,
+               restartPolicy="Never")
     person.ready("cat")
     with kubectl(person, "attach", "-i", "cat") as running:
         assert running.stdin
@@ -132,13 +140,15 @@ def test_attach_types_and_reads(person: Person, host_users: bool) -> None:
 
 
 def test_run_gives_the_output_of_a_command(person: Person) -> None:
-    words = ["run", "once", f"--image={BUSYBOX}", "--image-pull-policy=IfNotPresent", "-i", "--rm", "--restart=Never", "--quiet", "--", "sh", "-c", "read x; echo got $x"]
+    words = ["run", "once", f"--image={BUSYBOX}", "--image-pull-policy=IfNotPresent", "-i", "--rm", "--restart=Never", "--quiet", "--",
+             "sh", "-c", "read x; echo got $x"]
     assert "got hello" in person.kubectl(*words, stdin="hello\n", timeout=120)
 
 
 def test_a_hundred_connections_through_port_forward(person: Person, host_users: bool) -> None:
     listens = {"tcpSocket": {"port": 8080}, "periodSeconds": 1}
-    person.pod("web", container(["/agnhost", "netexec", "--http-port=8080", "--udp-port=-1"], image=AGNHOST, readinessProbe=listens), hostUsers=host_users)
+    person.pod("web", container(["/agnhost", "netexec", "--http-port=8080", "--udp-port=-1"], image=AGNHOST, readinessProbe=listens),
+               hostUsers=host_users)
     person.ready("web")
     with kubectl(person, "port-forward", "web", ":8080") as running:
         found = re.search(r"127\.0\.0\.1:(\d+)", line_with(running, "Forwarding from 127.0.0.1"))
@@ -150,9 +160,11 @@ def test_a_hundred_connections_through_port_forward(person: Person, host_users: 
 def test_debug_sees_the_target_containers_processes(person: Person, host_users: bool) -> None:
     person.pod("main", container("exec sleep 98765"), hostUsers=host_users)
     person.ready("main")
-    person.kubectl("debug", "main", f"--image={BUSYBOX}", "--image-pull-policy=IfNotPresent", "--target=main", "--container=looker", "--profile=general",
+    person.kubectl("debug", "main", f"--image={BUSYBOX}", "--image-pull-policy=IfNotPresent", "--target=main", "--container=looker",
+                   "--profile=general",
                    "--", "sh", "-c", "tr '\\0' ' ' </proc/1/cmdline")
-    person.until(lambda: "sleep 98765" in person.cluster.kubectl(f"--namespace={person.namespace}", "logs", "main", "-c", "looker").stdout, "the debugger's word", 90)
+    person.until(lambda: "sleep 98765" in person.cluster.kubectl(f"--namespace={person.namespace}", "logs", "main", "-c", "looker").stdout,
+                 "the debugger's word", 90)
 
 
 def test_the_python_client_execs_over_the_old_websocket(person: Person, host_users: bool) -> None:
@@ -174,7 +186,9 @@ def test_the_python_client_execs_over_the_old_websocket(person: Person, host_use
 def test_logs_are_followed_across_rotations(person: Person) -> None:
     """The kubelet of these stories rotates at 64 KiB, and looks every three seconds."""
     count = 6000
-    person.pod("talker", container(f"i=0; while [ $i -lt {count} ]; do i=$((i + 1)); echo line $i of a log that is to grow beyond what one file may hold; "
+    person.pod("talker",
+               container(f"i=0; while [ $i -lt {count} ]; do i=$((i + 1)); echo line $i of a log that is to grow beyond what one file may "
+                         f"hold; "
                                    "[ $((i % 100)) = 0 ] && sleep 0.4; done; sleep 2"), restartPolicy="Never", hostUsers=False)
     person.until(lambda: person.status("talker").get("phase") in ("Running", "Succeeded"), "its start")
     got = person.kubectl("logs", "-f", "talker", timeout=600)

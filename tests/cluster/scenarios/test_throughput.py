@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much goes through kubectl exec, with nodens-cri and with containerd below the same kubelet: two clusters, in turns. `tools/dev test throughput`."""
+"""How much goes through kubectl exec, with nodens-cri and with containerd below the same kubelet: two clusters, in turns. `tools/dev test
+throughput`."""
 import json
 import os
 import statistics

@@ -39,18 +39,22 @@ def service() -> list[dict[str, Any]]:
 def metrics(running: cluster.Cluster) -> Iterator[None]:
     program = chroot.seen_inside(goprograms.ensure("metrics-server") / "metrics-server")
     config = f"{STATE}/admin.kubeconfig"
-    flags = [f"--kubeconfig={config}", f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}", f"--secure-port={PORT}",
-             f"--cert-dir={STATE}/scratch", f"--kubelet-certificate-authority={STATE}/pki/ca.crt", "--kubelet-preferred-address-types=InternalIP",
+    flags = [f"--kubeconfig={config}", f"--authentication-kubeconfig={config}", f"--authorization-kubeconfig={config}",
+             f"--secure-port={PORT}",
+             f"--cert-dir={STATE}/scratch", f"--kubelet-certificate-authority={STATE}/pki/ca.crt",
+             "--kubelet-preferred-address-types=InternalIP",
              "--metric-resolution=10s", "--kubelet-request-timeout=8s"]
     log = TOP / "build/stories/metrics-server.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as stream:
-        process = subprocess.Popen(running.command([str(program), *flags]), stdin=subprocess.DEVNULL, stdout=stream, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(running.command([str(program), *flags]), stdin=subprocess.DEVNULL, stdout=stream,
+                                   stderr=subprocess.STDOUT)
     user = Person(running, "kube-system")
     try:
         for one in service():
             user.kubectl("apply", "-f", "-", stdin=json.dumps(one))
-        user.until(lambda: process.poll() is not None or running.kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes").returncode == 0,
+        user.until(lambda: process.poll() is not None
+                   or running.kubectl("get", "--raw", "/apis/metrics.k8s.io/v1beta1/nodes").returncode == 0,
                        "the metrics API", 120)
         assert process.poll() is None, log.read_text(errors="replace")[-2000:]
         yield
@@ -63,7 +67,8 @@ def metrics(running: cluster.Cluster) -> Iterator[None]:
 
 def figures(text: str) -> dict[str, tuple[int, int]]:
     """kubectl's table: millicores and mebibytes by the last name before them."""
-    return {name: (int(cores), int(memory)) for name, cores, memory in re.findall(r"^(?:\S+ +)??(\S+) +(\d+)m +(?:\d+% +)?(\d+)Mi", text, re.MULTILINE)}
+    return {name: (int(cores), int(memory)) for name, cores,
+            memory in re.findall(r"^(?:\S+ +)??(\S+) +(\d+)m +(?:\d+% +)?(\d+)Mi", text, re.MULTILINE)}
 
 
 def top(person: Person, *arguments: str) -> dict[str, tuple[int, int]]:

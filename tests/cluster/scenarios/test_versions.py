@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stock kubelet of an older minor below a control plane of today, with nodens-cri: common use of a pod in a user namespace. docs/kubelet.md says
+"""A stock kubelet of an older minor below a control plane of today, with nodens-cri: common use of a pod in a user namespace.
+docs/kubelet.md says
 what differs. Each has a cluster of its own: `tools/dev test versions`."""
 import json
 import os
@@ -22,7 +23,8 @@ def older(request: pytest.FixtureRequest) -> Iterator[tuple[str, cluster.Cluster
     if wanted and request.param not in wanted.split(","):
         pytest.skip(f"not among --kubelets {wanted}")
     name = f"kubelet-{request.param.replace('.', '-')}-{os.getpid()}"
-    made = cluster.up(cluster.Options(name=name, runtime="nodens", kubelet=request.param, kubelet_gates=("PodAndContainerStatsFromCRI=true",)))
+    made = cluster.up(cluster.Options(name=name, runtime="nodens", kubelet=request.param,
+                                      kubelet_gates=("PodAndContainerStatsFromCRI=true",)))
     try:
         yield request.param, made
     finally:
@@ -42,7 +44,9 @@ def user(older: tuple[str, cluster.Cluster]) -> Iterator[Person]:
 @pytest.mark.gate
 def test_it_is_the_older_kubelet(older: tuple[str, cluster.Cluster], user: Person) -> None:
     info = user.get("node", "node1")["status"]
-    assert info["nodeInfo"]["kubeletVersion"].startswith(f"v{older[0]}.") and info["nodeInfo"]["containerRuntimeVersion"].startswith("nodens://")
+    assert info["nodeInfo"]["kubeletVersion"].startswith(f"v{older[0]}.") and info["nodeInfo"]["containerRuntimeVersion"].startswith(
+        "nodens://"
+    )
     handlers = {one.get("name", ""): one.get("features", {}) for one in info.get("runtimeHandlers", [])}
     print(f"kubelet {older[0]}: {json.dumps(handlers)}, features {json.dumps(info.get('features', {}))}")
     assert handlers[""].get("userNamespaces") is True and handlers[""].get("recursiveReadOnlyMounts") is True
@@ -92,7 +96,8 @@ def test_its_metrics_are_reported(user: Person) -> None:
 
     def summary() -> dict[str, object] | None:
         pods = json.loads(user.node_says("stats/summary"))["pods"]
-        return next((one for one in pods if one["podRef"]["name"] == "counted" and one.get("containers") and one.get("memory", {}).get("workingSetBytes")), None)
+        return next((one for one in pods if one["podRef"]["name"] == "counted" and one.get("containers")
+                     and one.get("memory", {}).get("workingSetBytes")), None)
 
     found = user.until(summary, "figures of the pod", 90)
     print(f"figures: {sorted(found)}")
@@ -103,7 +108,8 @@ def test_its_metrics_are_reported(user: Person) -> None:
 
 @pytest.mark.gate
 def test_host_network_with_a_user_namespace_is_refused_or_unknown(older: tuple[str, cluster.Cluster], user: Person) -> None:
-    """hostNetwork beside users of its own: since 1.35 behind a gate; an older kubelet says that it cannot, and does not run it with the host's users."""
+    """hostNetwork beside users of its own: since 1.35 behind a gate; an older kubelet says that it cannot, and does not run it with the
+    host's users."""
     user.apply("Pod", "both", spec={"containers": [container(FOREVER)], "hostNetwork": True, "hostUsers": False, "nodeName": "node1"})
 
     def said() -> list[str]:
@@ -112,6 +118,7 @@ def test_host_network_with_a_user_namespace_is_refused_or_unknown(older: tuple[s
 
     user.until(lambda: said() or user.status("both").get("phase") in ("Failed", "Running"), "the kubelet's word", 90)
     status = user.status("both")
-    print(f"kubelet {older[0]}: host network with own users: {status.get('phase')} {status.get('reason', '')} {status.get('message', '')}", said()[-1:])
+    print(f"kubelet {older[0]}: host network with own users: {status.get('phase')} {status.get('reason', '')} {status.get('message', '')}",
+          said()[-1:])
     if status.get("phase") == "Running":
         assert user.kubectl("exec", "both", "--", "cat", "/proc/self/uid_map").split()[1] != "0"

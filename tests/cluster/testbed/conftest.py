@@ -31,7 +31,8 @@ class Dev:
 
     def run(self, *arguments: str, timeout: float = 1200, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run([str(TOP / "tools/dev"), *arguments], input=stdin,
-                              stdin=None if stdin is not None else subprocess.DEVNULL, capture_output=True, text=True, errors="replace", timeout=timeout, env=self.environment())
+                              stdin=None if stdin is not None else subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                              timeout=timeout, env=self.environment())
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         """Starts a command in a session of its own, as a terminal would, and lets it go on."""

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-cri at its limits: killed at any instant beside engines that fail or hang, with as many pods as a node may have, and for a long time."""
+"""nodens-cri at its limits: killed at any instant beside engines that fail or hang, with as many pods as a node may have, and for a long
+time."""
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kills", type=int, default=200, help="kills of the daemon that there must be (default: 200)")
     parser.addoption("--faults", type=int, default=1, help="how many times as often engines fail and hang (default: 1)")
     parser.addoption("--pods", type=int, default=1000, help="pods at once, with two containers each (default: 1000)")
-    parser.addoption("--rounds", type=int, default=1000, help="rounds of exec, attach, port-forward and log rotation in the soak (default: 1000)")
+    parser.addoption("--rounds", type=int, default=1000,
+                     help="rounds of exec, attach, port-forward and log rotation in the soak (default: 1000)")
     parser.addoption("--soak-lives", type=int, default=500, help="pod lives in the soak (default: 500)")
     parser.addoption("--minutes", type=float, default=1.0, help="minutes of probes in the soak (default: 1)")
     parser.addoption("--figures", type=Path, help="where to write the figures, as JSON")

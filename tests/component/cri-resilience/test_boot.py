@@ -25,7 +25,8 @@ def runtime(directory: Path, messages: runtimes.Messages, site: runtimes.registr
 
 
 def nodens(runtime: runtimes.NodensCri, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([runtimes.program("src/nodens"), *arguments, "--socket", runtime.socket], capture_output=True, text=True, timeout=30)
+    return subprocess.run([runtimes.program("src/nodens"), *arguments, "--socket", runtime.socket], capture_output=True, text=True,
+                          timeout=30)
 
 
 def reboot(runtime: runtimes.NodensCri, container: Container) -> None:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods are made and removed, four at a time, as a kubelet would, while the daemon is killed at random and crun, the monitor and the network's
+"""Pods are made and removed, four at a time, as a kubelet would, while the daemon is killed at random and crun, the monitor and the
+network's
 plugins fail or hang. What was acknowledged must be true afterwards, and in the end nothing is left."""
 import itertools
 import json
@@ -140,7 +141,8 @@ def start(chaos: Chaos, one: Container) -> None:
             raise
         if insist(chaos, "ContainerStatus", lambda: one.state) == one.pods.pb.CONTAINER_CREATED:    # otherwise only the answer was lost
             insist_started(chaos, one)
-        if insist(chaos, "ContainerStatus", one.status).reason == "StartError":    # the next daemon tried on its own, and says that it could not
+        # the next daemon tried on its own, and says that it could not
+        if insist(chaos, "ContainerStatus", one.status).reason == "StartError":
             raise
 
 
@@ -188,7 +190,8 @@ def wrapper() -> Iterator[list[str]]:
         yield words
 
 
-def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequest, directory: Path, messages: runtimes.Messages, shell: str,
+def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequest, directory: Path, messages: runtimes.Messages,
+                                                     shell: str,
                                                     site: runtimes.registry_server.Site, wrapper: list[str]) -> None:
     lives, wanted_kills = request.config.getoption("--lives"), request.config.getoption("--kills")
     seed = request.config.getoption("--seed") or random.randrange(1 << 32)
@@ -227,7 +230,8 @@ def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequ
 
 
 def collect(chaos: Chaos, world: Pods) -> None:
-    """A run whose undoing failed too is shown as not ready, for the kubelet's garbage collection, which is played here. Nothing else may be left."""
+    """A run whose undoing failed too is shown as not ready, for the kubelet's garbage collection, which is played here. Nothing else may be
+    left."""
     for item in world.sandboxes():
         if item.state == world.pb.SANDBOX_READY:
             chaos.lie(f"a sandbox is left: {item}")
@@ -239,7 +243,10 @@ def collect(chaos: Chaos, world: Pods) -> None:
 def make_fakes(directory: Path, runtime: runtimes.NodensCri) -> list[tuple[Path, Path | str, tuple[int, ...]]]:
     """crun, the monitor and the bridge plugin, each behind a fake that does nothing wrong yet."""
     quiet = (0, 0, 0, 0)
-    crun, monitor = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS), runtimes.program("src/mon/nodens-mon")
+    crun, monitor = (
+        "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS),
+        runtimes.program("src/mon/nodens-mon"),
+    )
     fakes: list[tuple[Path, Path | str, tuple[int, ...]]] = [
         (place_faulty(directory, "crun", crun, quiet), crun, FAULTS["crun"]),
         (place_faulty(directory, "nodens-mon", monitor, quiet), monitor, FAULTS["monitor"]),

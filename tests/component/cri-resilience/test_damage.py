@@ -27,7 +27,8 @@ def errors(runtime: runtimes.NodensCri) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["sandbox.json", "sandbox.pb"])
-def test_a_pod_whose_record_is_damaged_is_removed_with_all_it_had(runtime: runtimes.NodensCri, directory: Path, shell: str, name: str) -> None:
+def test_a_pod_whose_record_is_damaged_is_removed_with_all_it_had(runtime: runtimes.NodensCri, directory: Path, shell: str,
+                                                                  name: str) -> None:
     world = Pods(runtime.start(), shell, directory, "cgroupfs", users=True)
     world.pull(shell)
     kept = world.run(name="kept")
@@ -50,7 +51,8 @@ def test_a_pod_whose_record_is_damaged_is_removed_with_all_it_had(runtime: runti
 def gone(directory: Path, before: leaks.Traces, pod: Pod) -> None:
     def left() -> dict[str, list[str]]:
         found = leaks.take(directory / "r").beyond(before)
-        return {kind: entries for kind, entries in found.items() if kind != "processes" and any(pod.config.linux.cgroup_parent not in entry for entry in entries)}
+        return {kind: entries for kind, entries in found.items() if kind != "processes"
+                and any(pod.config.linux.cgroup_parent not in entry for entry in entries)}
 
     eventually(lambda: not left() or None, 20, f"the end of {json.dumps(left(), indent=1)}")
     assert not [entry for entry in leaks.processes() - before.processes if "nodens-mon" in entry or "sleep 4321" in entry]
@@ -69,7 +71,8 @@ def test_a_container_whose_record_is_damaged_is_removed_and_its_pod_stays(runtim
 
     assert any(damaged.id in line for line in errors(runtime)), runtime.tail()
     assert [item.id for item in world.containers()] == [kept.id] and pod.status().state == world.pb.SANDBOX_READY
-    eventually(lambda: not [entry for entry in leaks.take(directory / "r").directories - before.directories if damaged.id in entry], 20, "the end of its files")
+    eventually(lambda: not [entry for entry in leaks.take(directory / "r").directories - before.directories if damaged.id in entry], 20,
+               "the end of its files")
     assert not [entry for entry in leaks.processes() if damaged.id in entry]
     pod.container(name="damaged")
     world.clean()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container that does everything it can to make the runtime wait, beside twenty well-behaved pods. The runtime answers, its watchdog is fed, and nothing is left."""
+"""A container that does everything it can to make the runtime wait, beside twenty well-behaved pods. The runtime answers, its watchdog is
+fed, and nothing is left."""
 import contextlib
 import itertools
 import json
@@ -22,7 +23,8 @@ from test_chaos import no_trace
 NEIGHBOURS = 20
 LONGEST = 2.0               # seconds that a call may take
 WATCHDOG = 60.0             # seconds, as in units/nodens-cri.service
-ROUNDS = (("fuse", "hang", "stop"), ("deep", "wide", "rename"), ("mounts", "forks"), ("pipes", "fifos"), ("fuse", "hang", "deep", "mounts", "pipes", "stop", "fifos"))
+ROUNDS = (("fuse", "hang", "stop"), ("deep", "wide", "rename"), ("mounts", "forks"), ("pipes", "fifos"),
+          ("fuse", "hang", "deep", "mounts", "pipes", "stop", "fifos"))
 TREATMENT = 4.0             # seconds that a round leaves its actions
 
 
@@ -48,9 +50,13 @@ class Watch:
         yield "ListContainerStats", lambda: runtime.ListContainerStats(pb.ListContainerStatsRequest(), timeout=30)
         yield "ListPodSandboxStats", lambda: runtime.ListPodSandboxStats(pb.ListPodSandboxStatsRequest(), timeout=30)
         for one in sandboxes:
-            yield "PodSandboxStatus", lambda one=one: runtime.PodSandboxStatus(pb.PodSandboxStatusRequest(pod_sandbox_id=one.id, verbose=True), timeout=30)
+            yield (
+                "PodSandboxStatus",
+                lambda one=one: runtime.PodSandboxStatus(pb.PodSandboxStatusRequest(pod_sandbox_id=one.id, verbose=True), timeout=30),
+            )
         for one in containers:
-            yield "ContainerStatus", lambda one=one: runtime.ContainerStatus(pb.ContainerStatusRequest(container_id=one.id, verbose=True), timeout=30)
+            yield "ContainerStatus", lambda one=one: runtime.ContainerStatus(pb.ContainerStatusRequest(container_id=one.id, verbose=True),
+                                                                             timeout=30)
 
     def ask(self, name: str, call: Callable[[], Any]) -> None:
         started = time.monotonic()
@@ -102,7 +108,8 @@ def program() -> Path:
     """The container's program, in a directory that is its volume, where it says when it is ready: its log may be full."""
     place = Path("/var/tmp/hostile")
     place.mkdir(mode=0o777)
-    subprocess.run(["gcc", "-std=gnu23", "-D_GNU_SOURCE", "-O1", "-static", "-o", place / "hostile", Path(__file__).with_name("hostile.c")], check=True)
+    subprocess.run(["gcc", "-std=gnu23", "-D_GNU_SOURCE", "-O1", "-static", "-o", place / "hostile", Path(__file__).with_name("hostile.c")],
+                   check=True)
     return place
 
 
@@ -131,7 +138,8 @@ def treat(world: Pods, program: Path, number: int, actions: tuple[str, ...]) -> 
 
 
 def test_a_container_that_does_everything_it_can_makes_the_runtime_wait_for_nothing(
-        request: pytest.FixtureRequest, directory: Path, messages: runtimes.Messages, shell: str, site: runtimes.registry_server.Site, program: Path) -> None:
+        request: pytest.FixtureRequest, directory: Path, messages: runtimes.Messages, shell: str, site: runtimes.registry_server.Site,
+        program: Path) -> None:
     runtimes.make_state_writable()
     over = threading.Event()
     with leaks.daemon_cgroup() as wrapper:
@@ -168,7 +176,8 @@ def test_a_container_that_does_everything_it_can_makes_the_runtime_wait_for_noth
             finally:
                 watch.over.set()
                 asking.join()
-            figures = {"rounds": rounds, "calls": watch.calls, "longest_s": {name: round(took, 3) for name, took in sorted(watch.longest.items())},
+            figures = {"rounds": rounds, "calls": watch.calls,
+                       "longest_s": {name: round(took, 3) for name, took in sorted(watch.longest.items())},
                        "watchdog_longest_s": round(watchdog.longest, 1), "watchdog_signs": watchdog.signs}
             print(json.dumps(figures, indent=1))
             if path := request.config.getoption("--figures"):

@@ -135,7 +135,11 @@ def test_input_of_any_length_reaches_the_command_and_ends(node: Node, directory:
     node.pods.run(name="web").container()
     data = os.urandom(8 << 20)
     done = node.run("exec", "-i", "web", "--", "cat", input=data)
-    assert done.returncode == 0 and hashlib.sha256(done.stdout).digest() == hashlib.sha256(data).digest(), (done.returncode, len(done.stdout), done.stderr)
+    assert done.returncode == 0 and hashlib.sha256(done.stdout).digest() == hashlib.sha256(data).digest(), (
+        done.returncode,
+        len(done.stdout),
+        done.stderr,
+    )
     (directory / "data").write_bytes(data)
     with open(directory / "data", "rb") as given:    # a file cannot be waited for
         done = subprocess.run(node.command("exec", "-i", "web", "--", "sha256sum"), stdin=given, capture_output=True, timeout=180)
@@ -177,11 +181,13 @@ def test_a_command_that_cannot_run_is_an_error_distinct_from_its_exit_code(node:
     pod.container(name="a")
     pod.container("exit 3", name="b").ended()
     for arguments, words in ((("absent", "true"), "no pod or container named 'absent'"), (("web", "true"), "matches several containers:"),
-                             (("web/b", "true"), "exited"), (("web/c", "true"), "it has"), (("web/a", "/no/such/program"), "/no/such/program")):
+                             (("web/b", "true"), "exited"), (("web/c", "true"), "it has"),
+                             (("web/a", "/no/such/program"), "/no/such/program")):
         done = node.run("exec", *arguments)
         assert done.returncode == 125 and words in done.stderr.decode(), (arguments, done)
     assert "nodens logs" in node.run("exec", "web/b", "true").stderr.decode()
-    done = subprocess.run([runtimes.program("src/nodens"), "exec", "--socket", "/nowhere.sock", "web", "true"], capture_output=True, text=True)
+    done = subprocess.run([runtimes.program("src/nodens"), "exec", "--socket", "/nowhere.sock", "web", "true"], capture_output=True,
+                          text=True)
     assert done.returncode == 125 and "is it running?" in done.stderr
 
 
@@ -205,14 +211,16 @@ def test_logs_of_the_container_are_joined_and_cut_as_requested(node: Node) -> No
 
 
 def test_following_a_log_misses_and_repeats_nothing_across_rotations_and_ends_with_the_container(node: Node) -> None:
-    one = node.pods.run(name="web").container("i=0; until [ -e /tmp/enough ]; do i=$((i + 1)); echo line $i; [ $((i % 10)) = 0 ] && sleep 0.01; done")
+    one = node.pods.run(name="web").container("i=0; until [ -e /tmp/enough ]; do i=$((i + 1)); echo line $i; [ $((i % 10)) = 0 ] && sleep "
+                                              "0.01; done")
     follower = subprocess.Popen(node.command("logs", "-f", "web"), stdout=subprocess.PIPE, text=True)
     lines: list[str] = []
     reader = threading.Thread(target=lambda: lines.extend(line.rstrip("\n") for line in follower.stdout or ()))
     reader.start()
     try:
         for number in range(4):    # as the kubelet does it
-            eventually(lambda: len(one.log()) > 100 and one.log()[100][1] in lines, what="a hundred lines, and a follower that is not a file behind")
+            eventually(lambda: len(one.log()) > 100 and one.log()[100][1] in lines,
+                       what="a hundred lines, and a follower that is not a file behind")
             one.log_file.rename(one.log_file.with_suffix(f".{number}"))
             node.pods.runtime.ReopenContainerLog(node.pods.pb.ReopenContainerLogRequest(container_id=one.id), timeout=120)
         one.output("touch /tmp/enough")
@@ -278,7 +286,8 @@ def test_stats_are_printed_as_a_table_and_as_json(node: Node) -> None:
     def seen() -> bool:
         found.update({entry["pod"]: entry for entry in json.loads(node.said("stats", "--json"))})
         assert set(found) == {"busy", "idle"} and found["busy"]["id"] == busy.id
-        return found["busy"]["cpuNanoCores"] > 10_000_000 + 2 * found["idle"]["cpuNanoCores"]     # a machine with much else to do gives it little
+        # a machine with much else to do gives it little
+        return found["busy"]["cpuNanoCores"] > 10_000_000 + 2 * found["idle"]["cpuNanoCores"]
 
     eventually(seen, what="that a loop uses more than nothing does")
     assert found["busy"]["container"] == "loop" and found["busy"]["cpuNanoSeconds"] > 0
@@ -316,7 +325,8 @@ def test_pods_are_stopped_with_their_grace_and_removed(node: Node, directory: Pa
     (directory / "volume").mkdir(mode=0o777)
     (directory / "volume").chmod(0o777)
     pod = node.pods.run(name="polite")
-    pod.container("trap 'echo bye > /volume/bye; exit 0' TERM; echo up; while sleep 0.1; do :; done", mounts=[pod.mount(directory / "volume", "/volume")])
+    pod.container("trap 'echo bye > /volume/bye; exit 0' TERM; echo up; while sleep 0.1; do :; done",
+                  mounts=[pod.mount(directory / "volume", "/volume")])
     node.pods.run(name="other").container()
     eventually(lambda: node.said("logs", "polite") == "up\n", 15, "its start")
     done = node.run("rm", "polite", "cri-test/other", "--grace", "60")

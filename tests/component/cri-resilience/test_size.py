@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As many pods as a node may have, at once: how fast they start, what they cost, how long a list and a restart take, and that all of it goes again."""
+"""As many pods as a node may have, at once: how fast they start, what they cost, how long a list and a restart take, and that all of it
+goes again."""
 import json
 import os
 import signal
@@ -104,7 +105,8 @@ def restart(runtime: runtimes.NodensCri, world: Pods, pods: int) -> float:
         time.sleep(0.01)
 
 
-def test_a_node_carries_a_thousand_pods_with_two_containers_each(request: pytest.FixtureRequest, directory: Path, messages: runtimes.Messages, shell: str,
+def test_a_node_carries_a_thousand_pods_with_two_containers_each(request: pytest.FixtureRequest, directory: Path,
+                                                                 messages: runtimes.Messages, shell: str,
                                                                 site: runtimes.registry_server.Site) -> None:
     count = request.config.getoption("--pods")
     runtimes.make_state_writable()

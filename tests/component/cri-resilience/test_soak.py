@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource usage of a daemon after a long time: thousands of rounds of exec, attach, port-forward and log rotation, of pod lives, of probes. Nothing may grow.
+"""Resource usage of a daemon after a long time: thousands of rounds of exec, attach, port-forward and log rotation, of pod lives, of
+probes. Nothing may grow.
 
 Each history begins with a share of itself, so that buffers, the allocator's arenas and the like have their size before anything is weighed.
 """
@@ -99,7 +100,8 @@ with open(os.open("self/mountinfo", os.O_RDONLY, dir_fd=proc)) as stream:
 def mounts_in(namespace: str) -> int:
     proc, there = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY), os.open(namespace, os.O_RDONLY)
     try:
-        done = subprocess.run([sys.executable, "-c", COUNTING, str(proc), str(there)], pass_fds=(proc, there), check=True, capture_output=True, text=True)
+        done = subprocess.run([sys.executable, "-c", COUNTING, str(proc), str(there)], pass_fds=(proc, there), check=True,
+                              capture_output=True, text=True)
         return int(done.stdout)
     finally:
         os.close(proc)
@@ -113,7 +115,8 @@ def held_mounts(pid: int) -> int:
 
 def weigh(pid: int) -> Weight:
     monitors = by_name("nodens-mon")
-    return Weight(anonymous(pid), sum(map(anonymous, monitors)), len(descriptors(pid)), sum(len(descriptors(one)) for one in monitors), children(pid),
+    return Weight(anonymous(pid), sum(map(anonymous, monitors)), len(descriptors(pid)), sum(len(descriptors(one)) for one in monitors),
+                  children(pid),
                   len(leaks.mounts()), held_mounts(pid), len(leaks.cgroups()))
 
 
@@ -153,7 +156,8 @@ class Soak:
             while_at_it.append(anonymous(self.pid))
         took = time.monotonic() - started
         last = settled(self.pid, first)
-        return {"what": name, "count": count, "seconds": round(took, 1), "per_second": round(count / took, 1), "before": asdict(first), "after": asdict(last),
+        return {"what": name, "count": count, "seconds": round(took, 1), "per_second": round(count / took, 1), "before": asdict(first),
+                "after": asdict(last),
                 "anonymous_kb_while": while_at_it, "growth_kb": last.anonymous_kb - first.anonymous_kb, "grown": last.beyond(first),
                 "descriptors": descriptors(self.pid) if last.descriptors > first.descriptors else {}}
 

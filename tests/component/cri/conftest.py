@@ -25,9 +25,11 @@ BASELINE = "containerd"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--runtime-endpoint", help="a runtime's socket, as unix:///path; default: nodens-cri and containerd, started for the tests")
+    parser.addoption("--runtime-endpoint",
+                     help="a runtime's socket, as unix:///path; default: nodens-cri and containerd, started for the tests")
     parser.addoption("--runtime", choices=list(runtimes.KINDS), help="only this one of the two")
-    parser.addoption("--cgroup-driver", default="cgroupfs", help="of the runtimes that are started for the tests: cgroupfs (default), or systemd where that runs")
+    parser.addoption("--cgroup-driver", default="cgroupfs",
+                     help="of the runtimes that are started for the tests: cgroupfs (default), or systemd where that runs")
     parser.addoption("--registry", help="with --runtime-endpoint: the registry's name and port in image names")
     parser.addoption("--registry-site", help="with --runtime-endpoint: the directory of that registry")
 
@@ -108,7 +110,8 @@ def published(request: pytest.FixtureRequest) -> Iterator[tuple[runtimes.registr
 
 
 @pytest.fixture(scope="session")
-def subject(request: pytest.FixtureRequest, published: tuple[runtimes.registry_server.Site | None, validation.Names], messages: runtimes.Messages) -> Iterator[Subject]:
+def subject(request: pytest.FixtureRequest, published: tuple[runtimes.registry_server.Site | None, validation.Names],
+            messages: runtimes.Messages) -> Iterator[Subject]:
     site, names = published
     if request.param not in runtimes.KINDS:
         path = request.param.removeprefix("unix://")

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures pulls of one image, nodens-cri beside containerd, in turns: `python3 tests/component/cri/pull_bench.py LAYOUT NAME ROUNDS RESULT.json`,
+"""Measures pulls of one image, nodens-cri beside containerd, in turns: `python3 tests/component/cri/pull_bench.py LAYOUT NAME ROUNDS
+RESULT.json`,
 inside of the Debian root. `tools/dev bench images` does what is needed before and after.
 
-Each pull has a registry on loopback (TLS, its files in the page cache), an empty store on the same disk, and a daemon that was just started. Memory
+Each pull has a registry on loopback (TLS, its files in the page cache), an empty store on the same disk, and a daemon that was just
+started. Memory
 is sampled in a pull of its own, which is not timed.
 """
 import contextlib
@@ -79,12 +81,14 @@ class Sampler(threading.Thread):
         while self.running:
             sizes = [size for size in map(memory, below(self.pid)) if size]
             now = {"pss_sum_kb": sum(size["pss"] for size in sizes), "pss_anon_sum_kb": sum(size["pss_anon"] for size in sizes),
-                   "rss_largest_kb": max((size["rss"] for size in sizes), default=0), "processes": len(sizes), "daemon_rss_kb": memory(self.pid).get("rss", 0)}
+                   "rss_largest_kb": max((size["rss"] for size in sizes), default=0), "processes": len(sizes),
+                   "daemon_rss_kb": memory(self.pid).get("rss", 0)}
             self.peaks = {name: max(value, now[name]) for name, value in self.peaks.items()}
             time.sleep(INTERVAL)
 
 
-def one_pull(kind: str, site: runtimes.registry_server.Site, name: str, messages: runtimes.Messages, sampled: bool = False) -> dict[str, Any]:
+def one_pull(kind: str, site: runtimes.registry_server.Site, name: str, messages: runtimes.Messages,
+             sampled: bool = False) -> dict[str, Any]:
     with runtimes.scratch() as directory:
         runtime = runtimes.KINDS[kind](directory / "r", messages)
         runtimes.trust(site, runtime.certificates)
@@ -104,8 +108,10 @@ def one_pull(kind: str, site: runtimes.registry_server.Site, name: str, messages
             sampler.running = False
             sampler.join()
         time.sleep(0.5)
-        found = {"seconds": seconds, "idle_rss_kb": idle["rss"], "idle_pss_kb": idle["pss"], "after_rss_kb": memory(runtime.process.pid)["rss"],
-                 "size": client.images.ImageStatus(client.pb.ImageStatusRequest(image=client.pb.ImageSpec(image=name)), timeout=30).image.size}
+        found = {"seconds": seconds, "idle_rss_kb": idle["rss"], "idle_pss_kb": idle["pss"],
+                 "after_rss_kb": memory(runtime.process.pid)["rss"],
+                 "size": client.images.ImageStatus(client.pb.ImageStatusRequest(image=client.pb.ImageSpec(image=name)),
+                                                   timeout=30).image.size}
         client.close()
         runtime.stop()
         began = time.monotonic()

@@ -55,26 +55,31 @@ def untouched(place: Path) -> None:
 
 @pytest.mark.parametrize("tty", [False, True])
 def test_a_read_only_volume_mounted_on_a_link_to_dev_gets_no_devices(pods: Pods, built: Built, victim: Path, tty: bool) -> None:
-    """The pod mounts a host directory read-only at /data, the image has /data -> /dev, and the engine makes devices and links in the host directory."""
+    """The pod mounts a host directory read-only at /data, the image has /data -> /dev, and the engine makes devices and links in the host
+    directory."""
     pod = pods.run()
     image = built([make.symlink("data", "dev")])
-    error = refused(lambda: pod.container(image=image, tty=tty, mounts=[pod.mount(victim, "/data", readonly=True)]), grpc.StatusCode.INVALID_ARGUMENT)
+    error = refused(lambda: pod.container(image=image, tty=tty, mounts=[pod.mount(victim, "/data", readonly=True)]),
+                    grpc.StatusCode.INVALID_ARGUMENT)
     assert "the mount at '/data': a link of the image leads to '/dev'" in error.details()
     untouched(victim)
 
 
 def test_dev_becomes_a_link_in_the_last_of_many_layers(pods: Pods, built: Built, victim: Path) -> None:
     """Lower layers have a real /dev; the topmost replaces it by a link that climbs out of the root by a relative path."""
-    image = built([make.directory("dev"), make.directory("dev/pts")], [make.entry(".wh.dev")], [make.symlink("dev", "../" * 20 + str(victim).lstrip("/"))])
+    image = built([make.directory("dev"), make.directory("dev/pts")], [make.entry(".wh.dev")],
+                  [make.symlink("dev", "../" * 20 + str(victim).lstrip("/"))])
     error = refused(lambda: pods.run().container(image=image), grpc.StatusCode.INVALID_ARGUMENT)
     assert "'/dev' of the image is a symbolic link" in error.details()
     untouched(victim)
 
 
-@pytest.mark.parametrize(("name", "target"), [("etc/hostname", "/proc/sys/kernel/hostname"), ("etc/resolv.conf", "/proc/self/attr/current"), ("etc/hosts", "/dev/null")])
+@pytest.mark.parametrize(("name", "target"), [("etc/hostname", "/proc/sys/kernel/hostname"), ("etc/resolv.conf", "/proc/self/attr/current"),
+                                              ("etc/hosts", "/dev/null")])
 def test_the_runtimes_own_files_are_mounted_over_nothing_of_the_kernels(pods: Pods, built: Built, name: str, target: str) -> None:
     """The image makes /etc/hostname, resolv.conf or hosts a link into /proc or /dev, where the runtime then mounts its file."""
-    error = refused(lambda: pods.run().container(image=built([make.entry(f"etc/.wh.{Path(name).name}")], [make.symlink(name, target)])), grpc.StatusCode.INVALID_ARGUMENT)
+    error = refused(lambda: pods.run().container(image=built([make.entry(f"etc/.wh.{Path(name).name}")], [make.symlink(name, target)])),
+                    grpc.StatusCode.INVALID_ARGUMENT)
     assert f"the mount at '/{name}': a link of the image leads to" in error.details()
 
 
@@ -82,7 +87,8 @@ def test_a_volume_of_the_image_hides_no_volume_of_the_pod(pods: Pods, built: Bui
     """The image declares the directory behind the link at which the pod mounts its volume, to put its own files in front of the pod's."""
     (tmp_path / "ours").write_text("the pod's")
     pod = pods.run()
-    image = built([make.directory("deep"), make.directory("deep/down"), make.symlink("secrets", "deep/down"), make.entry("deep/down/ours", b"the image's")], volumes=("/deep/down",))
+    image = built([make.directory("deep"), make.directory("deep/down"), make.symlink("secrets", "deep/down"),
+                   make.entry("deep/down/ours", b"the image's")], volumes=("/deep/down",))
     one = pod.container(image=image, mounts=[pod.mount(tmp_path, "/secrets")])
     assert one.output("cat /secrets/ours /deep/down/ours") == "the pod'sthe pod's"
 
@@ -97,9 +103,11 @@ def test_a_link_in_a_volume_of_the_pod_moves_no_volume_of_the_image(pods: Pods, 
 
 
 def test_a_maze_of_links_ends(plain_pods: Pods, built: Built) -> None:
-    """A volume's way leads through a loop and through links that double with every step; the pod is refused at once instead of keeping a worker busy."""
+    """A volume's way leads through a loop and through links that double with every step; the pod is refused at once instead of keeping a
+    worker busy."""
     doubling = [make.symlink(f"m{n}", "/".join([f"m{n + 1}/.."] * 30 + [f"m{n + 1}"])) for n in range(30)]
-    error = refused(lambda: plain_pods.run().container(image=built([*doubling, make.directory("m30")], volumes=("/m0/x",))), grpc.StatusCode.INVALID_ARGUMENT)
+    error = refused(lambda: plain_pods.run().container(image=built([*doubling, make.directory("m30")], volumes=("/m0/x",))),
+                    grpc.StatusCode.INVALID_ARGUMENT)
     assert "Too many levels of symbolic links" in error.details()
 
 
@@ -113,7 +121,8 @@ def test_a_working_directory_is_not_made_in_a_read_only_volume(pods: Pods, built
 
 
 def test_no_file_is_made_in_a_read_only_volume_to_mount_another_on(pods: Pods, victim: Path, tmp_path: Path) -> None:
-    """A pod that has a directory of the host read-only mounts a file at a new name in it, say /etc/nologin, and the engine makes that file on the host."""
+    """A pod that has a directory of the host read-only mounts a file at a new name in it, say /etc/nologin, and the engine makes that file
+    on the host."""
     (tmp_path / "own").write_text("the pod's")
     pod = pods.run()
     mounts = [pod.mount(victim, "/host", readonly=True), pod.mount(tmp_path / "own", "/host/nologin")]

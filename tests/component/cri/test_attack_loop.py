@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks of containers on what serves all of them: the event loop of nodens-cri, its workers, and the container's own monitor. Each case says what the attack tries."""
+"""Attacks of containers on what serves all of them: the event loop of nodens-cri, its workers, and the container's own monitor. Each case
+says what the attack tries."""
 import contextlib
 import os
 import signal
@@ -37,7 +38,8 @@ def attack(pods: Pods, program: Path, *words: str, privileged: bool = False, use
         more = {"security": {"capabilities": pods.pb.Capability(add_capabilities=["SYS_ADMIN"])}}
     if words[0].startswith("fuse"):
         more["devices"] = [pods.pb.Device(host_path="/dev/fuse", container_path="/dev/fuse", permissions="rwm")]
-    return pod.container(["/attack/attack-loop", *words], name="attack", mounts=[pod.mount(program, "/attack", readonly=True)], **more, **config)
+    return pod.container(["/attack/attack-loop", *words], name="attack", mounts=[pod.mount(program, "/attack", readonly=True)], **more,
+                         **config)
 
 
 def wait_until_ready(one: Container, seconds: float = 60) -> None:
@@ -48,7 +50,8 @@ def answers(pods: Pods) -> float:
     """How long the slowest of the usual questions took; each must be answered."""
     pb, slowest = pods.pb, 0.0
     for ask in (lambda: pods.runtime.Version(pb.VersionRequest(), timeout=20), lambda: pods.runtime.Status(pb.StatusRequest(), timeout=20),
-                lambda: pods.runtime.ListContainers(pb.ListContainersRequest(), timeout=20), lambda: pods.runtime.ListPodSandbox(pb.ListPodSandboxRequest(), timeout=20)):
+                lambda: pods.runtime.ListContainers(pb.ListContainersRequest(), timeout=20),
+                lambda: pods.runtime.ListPodSandbox(pb.ListPodSandboxRequest(), timeout=20)):
         begin = time.monotonic()
         ask()
         slowest = max(slowest, time.monotonic() - begin)
@@ -121,7 +124,8 @@ def test_programs_that_cannot_be_executed_end_a_probe_in_time(plain_pods: Pods, 
 
 
 def test_a_container_that_cannot_be_killed_is_removed(plain_pods: Pods, hostile: Path) -> None:
-    """The container waits for its own FUSE server, past SIGKILL and forever: its connection must be aborted, or the pod stays, and sync() waits on the whole node."""
+    """The container waits for its own FUSE server, past SIGKILL and forever: its connection must be aborted, or the pod stays, and sync()
+    waits on the whole node."""
     one = attack(plain_pods, hostile, "fuse-self", privileged=True)
     wait_until_ready(one)
     process = one.pid()
@@ -231,7 +235,8 @@ def test_directories_that_move_during_the_count_hide_nothing_for_long(plain_pods
 # ---- the monitor ----
 
 def test_a_monitor_has_no_rights_to_take_over(plain_pods: Pods, hostile: Path) -> None:
-    """Who takes the monitor over by what the container writes has neither capabilities, nor new ones, nor system calls to leave it with; and the monitor still works."""
+    """Who takes the monitor over by what the container writes has neither capabilities, nor new ones, nor system calls to leave it with;
+    and the monitor still works."""
     del hostile
     for users in (False, True):
         pod = plain_pods.run(userns=users, name=f"confined-{users}")
@@ -267,11 +272,13 @@ def test_a_stopped_monitor_does_not_keep_its_pod(plain_pods: Pods, hostile: Path
 
 
 def test_an_engine_that_sends_no_terminal_does_not_keep_the_pod(subject: Subject, hostile: Path, messages: runtimes.Messages) -> None:
-    """The engine connects for the terminal and says nothing: the creation must end at its deadline, and the daemon must answer meanwhile."""
+    """The engine connects for the terminal and says nothing: the creation must end at its deadline, and the daemon must answer
+    meanwhile."""
     assert subject.runtime and hostile
     with runtimes.scratch() as directory:
         engine = directory / "engine"
-        engine.write_text(HANGING_ENGINE.format(marker=directory / "hang", real=runtimes.WITHOUT_CONTROLLERS if not runtimes.has_controllers() else "/usr/bin/crun"))
+        engine.write_text(HANGING_ENGINE.format(marker=directory / "hang", real=runtimes.WITHOUT_CONTROLLERS
+                                                if not runtimes.has_controllers() else "/usr/bin/crun"))
         engine.chmod(0o755)
         runtime = runtimes.NodensCri(directory / "r", messages, settings={"crun": engine})
         subprocess.run(["cp", "-a", f"{subject.runtime.certificates}/.", str(runtime.certificates)], check=True)
@@ -283,7 +290,9 @@ def test_an_engine_that_sends_no_terminal_does_not_keep_the_pod(subject: Subject
             begin = time.monotonic()
             with pytest.raises(grpc.RpcError) as refused:
                 creation_without_patience(pod)
-            assert refused.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED and "did not end in time" in refused.value.details(), refused.value.details()
+            assert refused.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED and "did not end in time" in refused.value.details(), (
+                refused.value.details()
+            )
             assert time.monotonic() - begin < 90
             (directory / "hang").unlink()
             assert answers(pods) < ANSWER_S
@@ -307,6 +316,13 @@ os.execv("{real}", ["crun", *sys.argv[1:]])
 def creation_without_patience(pod: Pod) -> None:
     """CreateContainer with a terminal, waited for longer than the daemon itself does."""
     pb = pod.pods.pb
-    config = pb.ContainerConfig(metadata=pb.ContainerMetadata(name="tty"), command=["sleep", "1"], image=pb.ImageSpec(image=pod.pods.pull(pod.pods.image)), tty=True,
-                                log_path="tty.log", linux=pb.LinuxContainerConfig(security_context=pb.LinuxContainerSecurityContext(namespace_options=pod.namespaces)))
-    pod.pods.runtime.CreateContainer(pb.CreateContainerRequest(pod_sandbox_id=pod.id, config=config, sandbox_config=pod.config), timeout=120)
+    config = pb.ContainerConfig(
+        metadata=pb.ContainerMetadata(name="tty"),
+        command=["sleep", "1"],
+        image=pb.ImageSpec(image=pod.pods.pull(pod.pods.image)),
+        tty=True,
+        log_path="tty.log",
+        linux=pb.LinuxContainerConfig(security_context=pb.LinuxContainerSecurityContext(namespace_options=pod.namespaces)),
+    )
+    pod.pods.runtime.CreateContainer(pb.CreateContainerRequest(pod_sandbox_id=pod.id, config=config, sandbox_config=pod.config),
+                                     timeout=120)

@@ -61,11 +61,13 @@ def test_files_below_a_root_or_a_volume_cannot_be_uncovered(pods: Pods, tmp_path
 
 
 def test_no_limit_is_lifted_when_the_mount_of_the_cgroup_is_made_writable(pods: Pods) -> None:
-    """The mount of the container's cgroup is read-only by a flag that the engine sets inside: what holds is the owner of the files with its limits."""
+    """The mount of the container's cgroup is read-only by a flag that the engine sets inside: what holds is the owner of the files with its
+    limits."""
     one = pods.run().container(security=ADMIN)
     one.execute("mount -o remount,bind,rw /sys/fs/cgroup; mount -o remount,rw /sys/fs/cgroup")
     assert " rw," in one.output("grep ' /sys/fs/cgroup ' /proc/self/mountinfo"), "the attacker must get as far as that"
-    for name in ("cgroup.max.depth", "cgroup.max.descendants", "cgroup.freeze", "cgroup.kill", "memory.max", "pids.max", "cpu.max", "io.max"):
+    for name in ("cgroup.max.depth", "cgroup.max.descendants", "cgroup.freeze", "cgroup.kill", "memory.max", "pids.max", "cpu.max",
+                 "io.max"):
         done = one.execute(f"[ ! -e /sys/fs/cgroup/{name} ] && exit 2; echo 1 >/sys/fs/cgroup/{name}")
         assert done.code != 0, f"{name}: {done}"
 
@@ -110,7 +112,8 @@ def test_no_file_handle_leads_out_of_a_volume(pods: Pods, tmp_path: Path) -> Non
 
 @dataclass
 class Scene:
-    """A daemon of its own, whose engine first runs what a case wants: at that moment the paths are checked and the engine has not looked."""
+    """A daemon of its own, whose engine first runs what a case wants: at that moment the paths are checked and the engine has not
+    looked."""
 
     pods: Pods
     runtime: runtimes.NodensCri
@@ -136,7 +139,8 @@ def scene(subject: Subject, messages: runtimes.Messages, tmp_path: Path) -> Iter
         hook, program = directory / "hook", directory / "engine"
         program.write_text(f'#!/bin/sh\ncase " $* " in *" create "*) [ -e {hook} ] && . {hook} ;; esac\nexec {crun} "$@"\n')
         program.chmod(0o755)
-        runtime = runtimes.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": "hooked", "program": str(program)}])})
+        runtime = runtimes.NodensCri(directory / "r", messages,
+                                     settings={"runtimeHandlers": json.dumps([{"name": "hooked", "program": str(program)}])})
         runtime.certificates = subject.runtime.certificates
         client = runtime.start()
         (directory / "pods").mkdir()
@@ -168,7 +172,8 @@ def test_a_path_that_is_exchanged_after_it_was_checked_leads_nowhere_else(scene:
 def test_a_link_to_a_descriptor_or_a_root_of_a_process_is_refused(pods: Pods, tmp_path: Path) -> None:
     """A link that a container has planted in a shared volume would be followed by the runtime to the runtime's own descriptors."""
     pod = pods.run()
-    for number, target in enumerate(("/proc/self/root/etc", "/proc/1/root", "/proc/self/cwd", *(f"/proc/self/fd/{n}" for n in range(3, 12)))):
+    for number, target in enumerate(("/proc/self/root/etc", "/proc/1/root", "/proc/self/cwd",
+                                     *(f"/proc/self/fd/{n}" for n in range(3, 12)))):
         (tmp_path / f"link{number}").symlink_to(target)
         refused(lambda number=number: pod.container(mounts=[pod.mount(tmp_path / f"link{number}", "/mnt", readonly=True)]))
 
@@ -204,7 +209,8 @@ def test_a_missing_place_is_made_with_the_rights_of_the_pod_alone(pods: Pods, tm
     (tmp_path / "inner").mkdir()
     os.chown(tmp_path / "theirs", 100000, 100000)
     pod = pods.run()
-    refused(lambda: pod.container(mounts=[pod.mount(tmp_path / "theirs", "/mnt"), pod.mount(tmp_path / "inner", "/mnt/a/b", readonly=True)]))
+    refused(lambda: pod.container(mounts=[pod.mount(tmp_path / "theirs", "/mnt"),
+                                          pod.mount(tmp_path / "inner", "/mnt/a/b", readonly=True)]))
     assert os.listdir(tmp_path / "theirs") == []
     pod.container(name="two", mounts=[pod.mount(tmp_path / "mine", "/mnt"), pod.mount(tmp_path / "inner", "/mnt/a/b", readonly=True)])
     found = (tmp_path / "mine/a").stat()
@@ -219,7 +225,8 @@ def below(runtime: runtimes.NodensCri) -> list[str]:
 
 @pytest.mark.parametrize("users", [True, False], ids=["userns", "host-users"])
 def test_a_daemon_that_is_killed_while_the_engine_works_leaves_no_mount(scene: Scene, tmp_path: Path, users: bool) -> None:
-    """The volumes are attached, the engine hangs, and the daemon dies: the next one must take away everything that was attached, and nothing of the host's."""
+    """The volumes are attached, the engine hangs, and the daemon dies: the next one must take away everything that was attached, and
+    nothing of the host's."""
     reached = tmp_path / "reached"
     (tmp_path / "volume/sub").mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "volume/sub")], check=True)

@@ -41,7 +41,9 @@ def programs_of(runtime: runtimes.NodensCri) -> dict[int, str]:
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             program = os.readlink(entry / "exe")
-            if program in names and str(runtime.directory) in (entry / "cmdline").read_text() + (entry / "environ").read_text() + os.readlink(entry / "cwd"):
+            if program in names and str(runtime.directory) in (entry / "cmdline").read_text() + (
+                entry / "environ"
+            ).read_text() + os.readlink(entry / "cwd"):
                 found[int(entry.name)] = names[program]
     assert runtime.process
     return found | {runtime.process.pid: "nodens-cri"}
@@ -59,16 +61,21 @@ def sockets_of(process: int) -> set[str]:
 
 
 def as_nobody(*command: str, **more: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *command], capture_output=True, text=True, timeout=60, **more)  # type: ignore[call-overload]
+    return subprocess.run(["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *command], capture_output=True, text=True,
+                          timeout=60, **more)  # type: ignore[call-overload]
 
 
 # ---- R3, R4, R15: untrusted metadata ----
 
 def test_annotations_change_nothing(subject: Subject, plain_pods: Pods) -> None:
-    """CVE-2024-3154, CVE-2023-6476: engines and runtimes act on annotations. The pod's author writes them, so they must have no effect here."""
-    hostile = {"org.systemd.property.TasksMax": "uint64 1", "run.oci.handler": MARK, "run.oci.hooks.stderr": f"/tmp/{MARK}", "run.oci.keep_original_groups": "1",
-               "run.oci.systemd.subgroup": MARK, "run.oci.mount_context_type": MARK, "io.kubernetes.cri-o.Devices": "/dev/kmsg", "io.kubernetes.cri-o.umask": "077",
-               "io.kubernetes.cri-o.UnifiedCgroup.one": "pids.max=1", "io.containerd.rdt.class": MARK, "cdi.k8s.io/x": f"vendor.test/x={MARK}"}
+    """CVE-2024-3154, CVE-2023-6476: engines and runtimes act on annotations. The pod's author writes them, so they must have no effect
+    here."""
+    hostile = {"org.systemd.property.TasksMax": "uint64 1", "run.oci.handler": MARK, "run.oci.hooks.stderr": f"/tmp/{MARK}",
+               "run.oci.keep_original_groups": "1",
+               "run.oci.systemd.subgroup": MARK, "run.oci.mount_context_type": MARK, "io.kubernetes.cri-o.Devices": "/dev/kmsg",
+               "io.kubernetes.cri-o.umask": "077",
+               "io.kubernetes.cri-o.UnifiedCgroup.one": "pids.max=1", "io.containerd.rdt.class": MARK,
+               "cdi.k8s.io/x": f"vendor.test/x={MARK}"}
     one = plain_pods.run(annotations=hostile).container(annotations=hostile)
     assert one.output("test -e /dev/kmsg && echo device; umask") == "0022"
     if subject.name == "nodens-cri":
@@ -76,14 +83,17 @@ def test_annotations_change_nothing(subject: Subject, plain_pods: Pods) -> None:
         assert MARK not in given and "annotations" not in json.loads(given) and "org.systemd" not in given
 
 
-def test_labels_of_an_image_have_no_effect(subject: Subject, plain_pods: Pods, published: tuple[runtimes.registry_server.Site | None, validation.Names]) -> None:
+def test_labels_of_an_image_have_no_effect(subject: Subject, plain_pods: Pods,
+                                           published: tuple[runtimes.registry_server.Site | None, validation.Names]) -> None:
     """CVE-2026-53488: an image's label became an order to the runtime, and a program of the image's author ran as root on the host."""
     site, names = published
     if site is None:
         pytest.skip("the registry is not ours to publish in")
     image = validation.stored(site, validation.SHELL)
-    image.config["config"]["Labels"] = {"io.cri-containerd.logger": f"binary:///bin/sh?{MARK}", "io.kubernetes.container.name": MARK, "io.kubernetes.pod.uid": MARK,
-                                        "containerd.io/snapshot/uidmapping": "0:0:65536", "containerd.io/gc.root": MARK, "org.systemd.property.TasksMax": MARK}
+    image.config["config"]["Labels"] = {"io.cri-containerd.logger": f"binary:///bin/sh?{MARK}", "io.kubernetes.container.name": MARK,
+                                        "io.kubernetes.pod.uid": MARK,
+                                        "containerd.io/snapshot/uidmapping": "0:0:65536", "containerd.io/gc.root": MARK,
+                                        "org.systemd.property.TasksMax": MARK}
     runtimes.registry_server.Site.publish(site, image, "validation/labels:latest")
     one = plain_pods.run().container(image=names.tag("labels"), labels={"asked": "for"})
     status = one.status()
@@ -96,7 +106,9 @@ def test_labels_of_an_image_have_no_effect(subject: Subject, plain_pods: Pods, p
 
 @pytest.mark.parametrize("tty", [False, True])
 @pytest.mark.parametrize("place", ["dev", "proc", "sys"])
-def test_an_image_whose_dev_is_a_link_changes_nothing_on_the_host(pods: Pods, published: tuple[runtimes.registry_server.Site | None, validation.Names], tmp_path: Path, place: str, tty: bool) -> None:
+def test_an_image_whose_dev_is_a_link_changes_nothing_on_the_host(pods: Pods,
+                                                                  published: tuple[runtimes.registry_server.Site | None, validation.Names],
+                                                                  tmp_path: Path, place: str, tty: bool) -> None:
     """CVE-2026-47766, CVE-2026-41579: the engine followed /dev of the image to a directory of the host and made devices there."""
     site, names = published
     if site is None:
@@ -116,8 +128,11 @@ def test_an_image_whose_dev_is_a_link_changes_nothing_on_the_host(pods: Pods, pu
     assert error.value.code() == grpc.StatusCode.INVALID_ARGUMENT and f"'/{place}' of the image is a symbolic link" in error.value.details()
 
 
-@pytest.mark.parametrize("volume", ["/a/sys", "/a/sys/kernel", "/a/1", "/a/self/attr", "/a/self/fd", "/a/self/task", "/a/thread-self/attr/apparmor", "/b/pts", "/b/shm", "/c/fs/cgroup", "/c/kernel"])
-def test_no_volume_of_an_image_gets_into_proc_by_a_link(plain_pods: Pods, published: tuple[runtimes.registry_server.Site | None, validation.Names], volume: str) -> None:
+@pytest.mark.parametrize("volume", ["/a/sys", "/a/sys/kernel", "/a/1", "/a/self/attr", "/a/self/fd", "/a/self/task",
+                                    "/a/thread-self/attr/apparmor", "/b/pts", "/b/shm", "/c/fs/cgroup", "/c/kernel"])
+def test_no_volume_of_an_image_gets_into_proc_by_a_link(plain_pods: Pods,
+                                                        published: tuple[runtimes.registry_server.Site | None, validation.Names],
+                                                        volume: str) -> None:
     """CVE-2019-16884 by a link and a name that the image does not have."""
     site, names = published
     if site is None:
@@ -126,7 +141,8 @@ def test_no_volume_of_an_image_gets_into_proc_by_a_link(plain_pods: Pods, publis
     image.layer(make.tar(*(make.symlink(name, target) for name, target in (("a", "/proc"), ("b", "/dev"), ("c", "/sys")))))
     image.config["config"]["Volumes"] = {volume: {}}
     runtimes.registry_server.Site.publish(site, image, f"validation/linked-volume:{volume.replace('/', '-').strip('-')}")
-    error = refused(lambda: plain_pods.run().container(image=names.tag("linked-volume", volume.replace("/", "-").strip("-"))), grpc.StatusCode.INVALID_ARGUMENT)
+    error = refused(lambda: plain_pods.run().container(image=names.tag("linked-volume", volume.replace("/", "-").strip("-"))),
+                    grpc.StatusCode.INVALID_ARGUMENT)
     assert "belongs to the kernel" in error.details()
 
 
@@ -177,7 +193,8 @@ def test_streams_are_offered_on_the_loopback_only(subject: Subject, plain_pods: 
     assert plain_pods.runtime.Exec(request, timeout=10).url.startswith("http://127.0.0.1:")
     assert runtime.process
     mine = sockets_of(runtime.process.pid)
-    listening = [line.split() for kind in ("tcp", "tcp6", "udp", "udp6") for line in Path(f"/proc/{runtime.process.pid}/net/{kind}").read_text().splitlines()[1:]]
+    listening = [line.split() for kind in ("tcp", "tcp6", "udp", "udp6")
+                 for line in Path(f"/proc/{runtime.process.pid}/net/{kind}").read_text().splitlines()[1:]]
     ours = [fields[1] for fields in listening if fields[9] in mine and fields[3] in ("0A", "07")]
     assert ours and all(address.startswith("0100007F:") for address in ours), ours
 
@@ -190,7 +207,8 @@ def test_no_socket_is_abstract(subject: Subject, plain_pods: Pods) -> None:
     assert "nodens-mon" in found.values(), found
     for process, name in found.items():
         mine = sockets_of(process)
-        abstract = [line for line in Path(f"/proc/{process}/net/unix").read_text().splitlines()[1:] if line.split()[6] in mine and line.split()[-1].startswith("@")]
+        abstract = [line for line in Path(f"/proc/{process}/net/unix").read_text().splitlines()[1:] if line.split()[6] in mine
+                    and line.split()[-1].startswith("@")]
         assert not abstract, f"{name}: {abstract}"
 
 
@@ -245,10 +263,13 @@ def test_users_of_the_node_reach_nothing_of_pods_and_images(subject: Subject, po
     eventually(lambda: one.execute("test -s /secret").code == 0, 15, "what is to be found")
     places = [runtime.directory / "state", runtime.directory / "run", runtime.store or runtime.directory / "images"]
     files = [os.path.join(base, name) for place in places for base, _, names in os.walk(place) for name in names]
-    assert any(name.endswith("/bin/busybox") for name in files) and any(name.endswith("/secret") for name in files), f"the walk saw {len(files)} files"
+    assert any(name.endswith("/bin/busybox") for name in files) and any(name.endswith("/secret")
+                                                                        for name in files), f"the walk saw {len(files)} files"
     with opened(runtime.directory, runtime.directory.parent):    # directories above are not the runtime's
         reached = as_nobody("python3", "-c", READABLE, input="\0".join(files))
-    assert reached.returncode == 0 and not reached.stdout, f"{len(reached.stdout.splitlines())} files, as {reached.stdout[:500]}{reached.stderr}"
+    assert reached.returncode == 0 and not reached.stdout, (
+        f"{len(reached.stdout.splitlines())} files, as {reached.stdout[:500]}{reached.stderr}"
+    )
 
 
 # ---- R26: what a container inherits ----
@@ -270,7 +291,8 @@ def test_a_working_directory_leads_through_no_descriptor_of_the_engine(pods: Pod
     pod, above = pods.run(), "../" * 12
     for number in range(3, 11):
         with contextlib.suppress(grpc.RpcError):    # to refuse it is fine
-            one = pod.container(f"test -e {above}{tmp_path}/planted && echo out; echo looked", name=f"n{number}", working_dir=f"/proc/self/fd/{number}")
+            one = pod.container(f"test -e {above}{tmp_path}/planted && echo out; echo looked", name=f"n{number}",
+                                working_dir=f"/proc/self/fd/{number}")
             one.ended()
             assert ("stdout", "out") not in one.log()
 
@@ -285,8 +307,10 @@ def at_a_terminal(pods: Pods, one: Container, command: list[str]) -> str:
 
 
 @pytest.mark.parametrize("tty", [False, True])
-def test_a_commands_working_directory_leads_through_no_descriptor_of_the_engine(subject: Subject, pods: Pods, tmp_path: Path, tty: bool) -> None:
-    """CVE-2024-21626 by exec: the container makes its own working directory a link to one of the engine's open files. None of them may be a directory."""
+def test_a_commands_working_directory_leads_through_no_descriptor_of_the_engine(subject: Subject, pods: Pods, tmp_path: Path,
+                                                                                tty: bool) -> None:
+    """CVE-2024-21626 by exec: the container makes its own working directory a link to one of the engine's open files. None of them may be a
+    directory."""
     (tmp_path / "planted").write_text("the host's")
     one = pods.run().container(working_dir="/work")
     command = ["sh", "-c", f"test -e {'../' * 14}{tmp_path}/planted && echo out; echo in $(readlink /proc/self/cwd)"]
@@ -300,7 +324,8 @@ def test_a_commands_working_directory_leads_through_no_descriptor_of_the_engine(
             said = error.details()
         assert "out" not in said.split(), (number, said)
         if subject.name == "nodens-cri":
-            assert "not accessible from the current namespace" not in said and ("Not a directory" in said or "No such file" in said), (number, said)
+            assert "not accessible from the current namespace" not in said and ("Not a directory" in said
+                                                                                or "No such file" in said), (number, said)
 
 
 # ---- namespaces ----
@@ -320,19 +345,22 @@ os.execv("{crun}", ["{crun}", *sys.argv[1:]])
 
 @pytest.mark.parametrize("kind", ["pid", "ipc"])
 def test_a_container_in_the_wrong_namespace_is_not_made(subject: Subject, plain_pods: Pods, messages: runtimes.Messages, kind: str) -> None:
-    """Number of a process that ended, used again: the engine joined the namespace of another process. Here the engine is led astray on purpose."""
+    """Number of a process that ended, used again: the engine joined the namespace of another process. Here the engine is led astray on
+    purpose."""
     runtime = of_nodens(subject)
     with runtimes.scratch() as directory:
         crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)
         (directory / "astray").write_text(ASTRAY.format(kind=kind, name=kind, crun=crun))
         (directory / "astray").chmod(0o755)
-        own = runtimes.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": "astray", "program": str(directory / "astray")}])})
+        own = runtimes.NodensCri(directory / "r", messages,
+                                 settings={"runtimeHandlers": json.dumps([{"name": "astray", "program": str(directory / "astray")}])})
         own.certificates = runtime.certificates
         client = own.start()
         made = Pods(client, subject.images.shell, directory, "cgroupfs")
         try:
             config = made.sandbox_config("pod", False, {}, {}, {}, {})
-            pod = Pod(made, client.runtime.RunPodSandbox(made.pb.RunPodSandboxRequest(config=config, runtime_handler="astray"), timeout=TIMEOUT).pod_sandbox_id, config)
+            pod = Pod(made, client.runtime.RunPodSandbox(made.pb.RunPodSandboxRequest(config=config, runtime_handler="astray"),
+                                                         timeout=TIMEOUT).pod_sandbox_id, config)
             made.made.append(pod)
             error = refused(lambda: pod.container(namespaces={"pid": made.pb.CONTAINER}), grpc.StatusCode.INTERNAL)
             assert f"in the wrong namespace: {kind}:[" in error.details()
@@ -351,7 +379,8 @@ def test_a_shared_pid_namespace_is_joined_by_a_descriptor(subject: Subject, plai
     second = pod.container(name="second", namespaces={"pid": plain_pods.pb.TARGET, "target_id": first.id})
     assert runtime.process
     for one in (first, second):
-        path = next(namespace["path"] for namespace in json.loads(specification(runtime, one))["linux"]["namespaces"] if namespace["type"] == "pid")
+        path = next(namespace["path"] for namespace in json.loads(specification(runtime, one))["linux"]["namespaces"]
+                    if namespace["type"] == "pid")
         assert path.startswith(f"/proc/{runtime.process.pid}/fd/"), path
     assert os.stat(f"/proc/{first.pid()}/ns/pid").st_ino == os.stat(f"/proc/{second.pid()}/ns/pid").st_ino
 
@@ -368,18 +397,22 @@ exit 1
 
 
 def test_an_engine_that_follows_a_link_at_dev_is_named_in_the_log(subject: Subject, messages: runtimes.Messages) -> None:
-    """CVE-2026-47766, detected by a self-test and not by a version; logged once at every start, also from the result of an earlier start."""
+    """CVE-2026-47766, detected by a self-test and not by a version; logged once at every start, also from the result of an earlier
+    start."""
     of_nodens(subject)
     with runtimes.scratch() as directory:
         crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)
         for name, answer in {"follows": "touch dev/null", "stays": "test -L dev || touch dev/null"}.items():
             (directory / name).write_text(ANSWERING.format(crun=crun, answer=answer))
             (directory / name).chmod(0o755)
-        runtime = runtimes.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps([{"name": name, "program": str(directory / name)} for name in ("follows", "stays")])})
+        runtime = runtimes.NodensCri(directory / "r", messages,
+                                     settings={"runtimeHandlers": json.dumps([{"name": name, "program": str(directory / name)}
+                                                                              for name in ("follows", "stays")])})
         note = directory / "r/run/selftest"
 
         def told(handler: str) -> int:
-            return sum("OCI runtime has a known flaw" in line and f"handler={handler} " in line for line in runtime.log.read_text().splitlines())
+            return sum("OCI runtime has a known flaw" in line and f"handler={handler} " in line
+                       for line in runtime.log.read_text().splitlines())
         for starts in (1, 2):
             client = runtime.start()
             try:

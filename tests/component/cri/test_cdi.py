@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices by the Container Device Interface, which device plugins and DRA drivers use. The files are in /var/run/cdi, where every runtime looks."""
+"""Devices by the Container Device Interface, which device plugins and DRA drivers use. The files are in /var/run/cdi, where every runtime
+looks."""
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +24,8 @@ def library(plain_pods: Pods) -> Iterator[Path]:
     path = DIRECTORY / "nodens-test.json"
     path.write_text(json.dumps({"cdiVersion": "0.6.0", "kind": KIND, "containerEdits": {"env": ["SHARED=yes"]}, "devices": [
         {"name": "one", "containerEdits": {
-            "env": ["THING=one"], "deviceNodes": [{"path": "/dev/fuse"}], "mounts": [{"hostPath": str(shared), "containerPath": "/thing", "options": ["ro", "nosuid", "nodev", "bind"]}],
+            "env": ["THING=one"], "deviceNodes": [{"path": "/dev/fuse"}],
+            "mounts": [{"hostPath": str(shared), "containerPath": "/thing", "options": ["ro", "nosuid", "nodev", "bind"]}],
             "hooks": [{"hookName": "createRuntime", "path": str(shared / "hook"), "args": ["hook"]}]}},
         {"name": "absent", "containerEdits": {"deviceNodes": [{"path": "/dev/which-is-not-there"}]}}]}))
     yield shared

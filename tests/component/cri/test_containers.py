@@ -11,7 +11,8 @@ import pytest
 from conftest import Subject
 from nodenstest.pods import TIMEOUT, Container, Pods, controllers, eventually, mounted, peer_pid, refused
 
-needs_memory = pytest.mark.skipif("memory" not in controllers(), reason="cgroups have no memory controller here: tools/dev test cri-guest runs it")
+needs_memory = pytest.mark.skipif("memory" not in controllers(),
+                                  reason="cgroups have no memory controller here: tools/dev test cri-guest runs it")
 
 
 # Container basic
@@ -122,7 +123,8 @@ def test_a_command_replaces_entry_point_and_arguments(pods: Pods, subject: Subje
 
 
 def test_environment_and_directory_come_from_pod_and_image(pods: Pods, subject: Subject) -> None:
-    one = pods.run().container(image=subject.images.tag("environment"), envs=[pods.pb.KeyValue(key="BOTH", value=b"pod"), pods.pb.KeyValue(key="MINE", value=b"a=b c")])
+    one = pods.run().container(image=subject.images.tag("environment"),
+                               envs=[pods.pb.KeyValue(key="BOTH", value=b"pod"), pods.pb.KeyValue(key="MINE", value=b"a=b c")])
     assert one.output("echo $PATH $FROM_IMAGE $BOTH; echo \"$MINE\"; pwd").splitlines() == ["/bin:/odd 1 pod", "a=b c", "/made/by/runtime"]
     elsewhere = pods.run(name="b").container(working_dir="/tmp")
     assert elsewhere.output("pwd") == "/tmp"
@@ -206,7 +208,11 @@ def test_three_hundred_execs_leave_no_descriptor_behind(plain_pods: Pods, subjec
 # Statistics
 
 def stats_of(pods: Pods, **conditions: object) -> list:
-    request = pods.pb.ListContainerStatsRequest(filter=pods.pb.ContainerStatsFilter(**conditions)) if conditions else pods.pb.ListContainerStatsRequest()
+    request = (
+        pods.pb.ListContainerStatsRequest(filter=pods.pb.ContainerStatsFilter(**conditions))
+        if conditions
+        else pods.pb.ListContainerStatsRequest()
+    )
     return list(pods.runtime.ListContainerStats(request, timeout=TIMEOUT).stats)
 
 
@@ -251,7 +257,8 @@ def test_the_statistics_of_a_pod_have_its_network_and_containers(pods: Pods) -> 
     assert found.attributes.id == pod.id and [item.attributes.id for item in found.linux.containers] == [one.id]
     assert found.linux.network.default_interface.name == "eth0" and found.linux.network.default_interface.HasField("tx_bytes")
     assert found.linux.cpu.usage_core_nano_seconds.value > 0 and found.linux.memory.working_set_bytes.value > 0
-    listed = pods.runtime.ListPodSandboxStats(pods.pb.ListPodSandboxStatsRequest(filter=pods.pb.PodSandboxStatsFilter(id=pod.id)), timeout=TIMEOUT).stats
+    listed = pods.runtime.ListPodSandboxStats(pods.pb.ListPodSandboxStatsRequest(filter=pods.pb.PodSandboxStatsFilter(id=pod.id)),
+                                              timeout=TIMEOUT).stats
     assert [item.attributes.id for item in listed] == [pod.id]
 
 
@@ -307,7 +314,12 @@ def test_the_status_has_the_requested_mounts(pods: Pods, tmp_path: Path) -> None
     pod = pods.run()
     asked = pod.mount(tmp_path, "/mnt", readonly=True)
     found = [mount for mount in pod.container(mounts=[asked]).status().mounts if mount.container_path == "/mnt"]
-    assert len(found) == 1 and found[0].host_path == str(tmp_path) and found[0].readonly and found[0].propagation == pods.pb.PROPAGATION_PRIVATE
+    assert (
+        len(found) == 1
+        and found[0].host_path == str(tmp_path)
+        and found[0].readonly
+        and found[0].propagation == pods.pb.PROPAGATION_PRIVATE
+    )
     assert not found[0].selinux_relabel
 
 
@@ -336,7 +348,8 @@ def test_a_volume_that_the_image_declares_goes_with_its_container(pods: Pods, su
 
 
 def mount_source(pid: int, place: str) -> Path:
-    """The directory of the host's that is mounted at a place of a container's. Tests have it on the disk that holds their scratch directories."""
+    """The directory of the host's that is mounted at a place of a container's. Tests have it on the disk that holds their scratch
+    directories."""
     line = next(line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines() if line.split()[4] == place)
     for host in (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()):
         below = line[3].removeprefix(host[3]) if host[3] != "/" else line[3]
@@ -383,7 +396,8 @@ def make(path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("propagation", "inwards", "outwards"), [("PROPAGATION_PRIVATE", False, False), ("PROPAGATION_HOST_TO_CONTAINER", True, False),
+@pytest.mark.parametrize(("propagation", "inwards", "outwards"),
+                         [("PROPAGATION_PRIVATE", False, False), ("PROPAGATION_HOST_TO_CONTAINER", True, False),
                                                                   ("PROPAGATION_BIDIRECTIONAL", True, True)])
 def test_mounts_are_passed_on_as_asked(plain_pods: Pods, shared: Path, propagation: str, inwards: bool, outwards: bool) -> None:
     value = plain_pods.pb.MountPropagation.Value(propagation)
@@ -413,7 +427,8 @@ def test_a_recursively_read_only_mount_has_nothing_writable_below(pods: Pods, tm
         assert one.execute("touch /mnt/file").code != 0 and one.execute("touch /mnt/sub/file").code != 0
 
 
-@pytest.mark.parametrize("more", [{"propagation": "PROPAGATION_HOST_TO_CONTAINER"}, {"propagation": "PROPAGATION_BIDIRECTIONAL"}, {"readonly": False}])
+@pytest.mark.parametrize("more", [{"propagation": "PROPAGATION_HOST_TO_CONTAINER"}, {"propagation": "PROPAGATION_BIDIRECTIONAL"},
+                                  {"readonly": False}])
 def test_a_recursively_read_only_mount_is_private_and_read_only_or_refused(plain_pods: Pods, tmp_path: Path, more: dict) -> None:
     pod = plain_pods.run()
     refused(lambda: pod.container(mounts=[pod.mount(tmp_path, "/mnt", **({"readonly": True, "recursive_read_only": True} | more))]))
@@ -486,7 +501,8 @@ def test_an_exit_is_reported_though_the_logs_disk_is_full(pods: Pods, tmp_path: 
 
 @needs_memory
 def test_a_container_that_takes_too_much_memory_is_oom_killed(pods: Pods) -> None:
-    one = pods.run().container("dd if=/dev/zero of=/dev/null bs=20M count=1", resources={"memory_limit_in_bytes": 15 << 20, "memory_swap_limit_in_bytes": 15 << 20})
+    one = pods.run().container("dd if=/dev/zero of=/dev/null bs=20M count=1",
+                               resources={"memory_limit_in_bytes": 15 << 20, "memory_swap_limit_in_bytes": 15 << 20})
     found = one.ended()
     assert (found.reason, found.exit_code) == ("OOMKilled", 137)
 
@@ -553,6 +569,7 @@ def test_a_checkpoint_is_refused_with_the_reason(plain_pods: Pods, subject: Subj
         pytest.skip("what containerd answers depends on whether criu is there")
     one = plain_pods.run().container()
     with pytest.raises(grpc.RpcError) as refusal:
-        plain_pods.runtime.CheckpointContainer(plain_pods.pb.CheckpointContainerRequest(container_id=one.id, location="/tmp/x.tar"), timeout=TIMEOUT)
+        plain_pods.runtime.CheckpointContainer(plain_pods.pb.CheckpointContainerRequest(container_id=one.id, location="/tmp/x.tar"),
+                                               timeout=TIMEOUT)
     assert refusal.value.code() == grpc.StatusCode.UNIMPLEMENTED
     assert "checkpoint" in refusal.value.details()

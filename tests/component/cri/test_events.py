@@ -105,7 +105,8 @@ def test_a_slow_reader_delays_no_other_and_gets_the_latest_state(plain_pods: Pod
     options = [("grpc.http2.lookahead_bytes", 1024), ("grpc.http2.bdp_probe", 0)]
     with grpc.insecure_channel(f"unix:{subject.socket}", options=options) as channel:
         path = "/runtime.v1.RuntimeService/GetContainerEvents"
-        stream = channel.unary_stream(path, request_serializer=bytes, response_deserializer=plain_pods.pb.ContainerEventResponse.FromString)(b"")
+        stream = channel.unary_stream(path, request_serializer=bytes,
+                                      response_deserializer=plain_pods.pb.ContainerEventResponse.FromString)(b"")
         stream.initial_metadata()
         before = resident(subject.socket)
         annotations = {f"key-{number}": "x" * 4000 for number in range(48)}    # each event is about 200 kB

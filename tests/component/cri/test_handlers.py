@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runtime handlers of nodens-cri: what a RuntimeClass can name. Each has an engine of its own, and features that were found out by trying."""
+"""Runtime handlers of nodens-cri: what a RuntimeClass can name. Each has an engine of its own, and features that were found out by
+trying."""
 import json
 import shutil
 from collections.abc import Iterator
@@ -119,7 +120,8 @@ def test_a_restart_finds_the_engine_again(scene: Scene) -> None:
 def test_cgroups_are_writable_where_the_handler_says_so(scene: Scene, userns: bool) -> None:
     """Below the container's own cgroup, and only there; the pod's root owns it."""
     one = scene.run("nested", userns).container(SLEEP)
-    assert one.output("mkdir /sys/fs/cgroup/child && cat /sys/fs/cgroup/child/cgroup.procs && rmdir /sys/fs/cgroup/child; stat -c %u /sys/fs/cgroup") == "0"
+    assert one.output("mkdir /sys/fs/cgroup/child && cat /sys/fs/cgroup/child/cgroup.procs && rmdir /sys/fs/cgroup/child; stat -c %u "
+                      "/sys/fs/cgroup") == "0"
     plain = scene.run("", userns).container(SLEEP)
     assert plain.execute("mkdir /sys/fs/cgroup/child").code != 0
 

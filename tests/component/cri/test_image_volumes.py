@@ -7,7 +7,8 @@ from nodenstest.pods import Container, Pods, refused
 
 
 def image_mount(pods: Pods, image: str, inside: str = "/mnt", **more: object):
-    return pods.pb.Mount(container_path=inside, image=pods.pb.ImageSpec(image=pods.pull(image), user_specified_image=image), readonly=True, **more)
+    return pods.pb.Mount(container_path=inside, image=pods.pb.ImageSpec(image=pods.pull(image), user_specified_image=image), readonly=True,
+                         **more)
 
 
 def test_an_image_is_mounted_read_only_and_its_programs_run(pods: Pods) -> None:
@@ -21,7 +22,8 @@ def test_an_image_is_mounted_read_only_and_its_programs_run(pods: Pods) -> None:
 
 def test_the_status_has_the_mounted_image(pods: Pods) -> None:
     pod = pods.run()
-    found = [mount for mount in pod.container(mounts=[image_mount(pods, pods.image, **pod.mappings())]).status().mounts if mount.container_path == "/mnt"]
+    found = [mount for mount in pod.container(mounts=[image_mount(pods, pods.image, **pod.mappings())]).status().mounts
+             if mount.container_path == "/mnt"]
     assert len(found) == 1 and found[0].image.image == pods.pull(pods.image)
 
 
@@ -78,7 +80,8 @@ def test_sys_admin_cannot_make_a_mounted_image_writable(plain_pods: Pods, subjec
     assert (layers_of(one) > 1) == several, "the case is about another number of layers"
     before = one.output("cat /etc/passwd")
     try_to_write(one, "/mnt" if part else "/mnt/etc")
-    assert pods.run(name="victim", userns=False).container(image=image).output("cat /etc/passwd; ls /etc/made 2>/dev/null || true") == before
+    assert pods.run(name="victim",
+                    userns=False).container(image=image).output("cat /etc/passwd; ls /etc/made 2>/dev/null || true") == before
 
 
 def test_a_mounted_image_stays_unwritable_after_a_restart_of_the_runtime(plain_pods: Pods, subject: Subject) -> None:
@@ -93,7 +96,8 @@ def test_a_mounted_image_stays_unwritable_after_a_restart_of_the_runtime(plain_p
 def test_an_image_that_was_never_pulled_is_an_error_that_names_it(pods: Pods, subject: Subject) -> None:
     pod = pods.run()
     name = subject.images.tag("nothing")
-    error = refused(lambda: pod.container(mounts=[pods.pb.Mount(container_path="/mnt", image=pods.pb.ImageSpec(image=name), readonly=True)]))
+    error = refused(lambda: pod.container(mounts=[pods.pb.Mount(container_path="/mnt", image=pods.pb.ImageSpec(image=name),
+                                                                readonly=True)]))
     assert "nothing" in error.details()
 
 

@@ -116,7 +116,8 @@ def test_the_status_by_id_tag_and_digest_is_the_same(images: Images) -> None:
     assert images.status(images.names.digest("tag")) == by_tag
 
 
-@pytest.mark.parametrize(("name", "uid", "username"), [("user-uid", 1002, ""), ("user-uid-group", 1003, ""), ("user-name", None, "www-data"),
+@pytest.mark.parametrize(("name", "uid", "username"),
+                         [("user-uid", 1002, ""), ("user-uid-group", 1003, ""), ("user-name", None, "www-data"),
                                                        ("user-name-group", None, "www-data")])
 def test_the_user_of_an_image_is_a_number_or_a_name(images: Images, name: str, uid: int | None, username: str) -> None:
     images.pull(images.names.tag(name))

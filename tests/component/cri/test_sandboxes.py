@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of the CRI's validation suite for sandboxes and for the runtime as a whole: information, PodSandbox, idempotence, networking."""
+"""The cases of the CRI's validation suite for sandboxes and for the runtime as a whole: information, PodSandbox, idempotence,
+networking."""
 import json
 import re
 import socket
@@ -117,8 +118,10 @@ def test_a_verbose_sandbox_status_is_json(pods: Pods) -> None:
 def test_sandboxes_and_containers_come_as_streams_too(pods: Pods) -> None:
     one = pods.run().container()
     pb = pods.pb
-    sandboxes = [item.id for answer in pods.runtime.StreamPodSandboxes(pb.StreamPodSandboxesRequest(), timeout=TIMEOUT) for item in answer.pod_sandboxes]
-    containers = [item.id for answer in pods.runtime.StreamContainers(pb.StreamContainersRequest(), timeout=TIMEOUT) for item in answer.containers]
+    sandboxes = [item.id for answer in pods.runtime.StreamPodSandboxes(pb.StreamPodSandboxesRequest(), timeout=TIMEOUT)
+                 for item in answer.pod_sandboxes]
+    containers = [item.id for answer in pods.runtime.StreamContainers(pb.StreamContainersRequest(), timeout=TIMEOUT)
+                  for item in answer.containers]
     assert one.pod.id in sandboxes and one.id in containers
 
 
@@ -163,7 +166,8 @@ def test_a_sysctl_of_the_whole_node_is_refused(pods: Pods, name: str) -> None:
 def test_a_sysctl_of_the_hosts_network_is_refused_to_a_pod_on_it(plain_pods: Pods) -> None:
     with open("/proc/sys/net/ipv4/tcp_syncookies") as file:
         before = file.read()
-    refused(lambda: plain_pods.run(namespaces={"network": plain_pods.pb.NODE}, linux={"sysctls": {"net.ipv4.tcp_syncookies": "0"}}).container())
+    refused(lambda: plain_pods.run(namespaces={"network": plain_pods.pb.NODE},
+                                   linux={"sysctls": {"net.ipv4.tcp_syncookies": "0"}}).container())
     with open("/proc/sys/net/ipv4/tcp_syncookies") as file:
         assert file.read() == before
 
@@ -200,16 +204,21 @@ def test_stopping_and_removing_a_container_twice_succeeds(pods: Pods) -> None:
 
 def test_the_status_of_unknown_things_is_not_found(plain_pods: Pods) -> None:
     pb = plain_pods.pb
-    refused(lambda: plain_pods.runtime.PodSandboxStatus(pb.PodSandboxStatusRequest(pod_sandbox_id=UNKNOWN), timeout=TIMEOUT), grpc.StatusCode.NOT_FOUND)
-    refused(lambda: plain_pods.runtime.ContainerStatus(pb.ContainerStatusRequest(container_id=UNKNOWN), timeout=TIMEOUT), grpc.StatusCode.NOT_FOUND)
-    refused(lambda: plain_pods.runtime.StartContainer(pb.StartContainerRequest(container_id=UNKNOWN), timeout=TIMEOUT), grpc.StatusCode.NOT_FOUND)
-    refused(lambda: plain_pods.runtime.ExecSync(pb.ExecSyncRequest(container_id=UNKNOWN, cmd=["true"], timeout=5), timeout=TIMEOUT), grpc.StatusCode.NOT_FOUND)
+    refused(lambda: plain_pods.runtime.PodSandboxStatus(pb.PodSandboxStatusRequest(pod_sandbox_id=UNKNOWN), timeout=TIMEOUT),
+            grpc.StatusCode.NOT_FOUND)
+    refused(lambda: plain_pods.runtime.ContainerStatus(pb.ContainerStatusRequest(container_id=UNKNOWN), timeout=TIMEOUT),
+            grpc.StatusCode.NOT_FOUND)
+    refused(lambda: plain_pods.runtime.StartContainer(pb.StartContainerRequest(container_id=UNKNOWN), timeout=TIMEOUT),
+            grpc.StatusCode.NOT_FOUND)
+    refused(lambda: plain_pods.runtime.ExecSync(pb.ExecSyncRequest(container_id=UNKNOWN, cmd=["true"], timeout=5), timeout=TIMEOUT),
+            grpc.StatusCode.NOT_FOUND)
 
 
 # Networking
 
 def test_the_dns_configuration_is_in_resolv_conf(pods: Pods) -> None:
-    config = pods.pb.DNSConfig(servers=["10.10.10.10", "fd00::53"], searches=["google.com", "svc.cluster.local"], options=["ndots:8", "edns0"])
+    config = pods.pb.DNSConfig(servers=["10.10.10.10", "fd00::53"], searches=["google.com", "svc.cluster.local"],
+                               options=["ndots:8", "edns0"])
     lines = pods.run(dns_config=config).container().output("cat /etc/resolv.conf").splitlines()
     assert [line for line in lines if line.startswith("nameserver")] == ["nameserver 10.10.10.10", "nameserver fd00::53"]
     assert "search google.com svc.cluster.local" in lines and "options ndots:8 edns0" in lines
@@ -280,7 +289,8 @@ def test_ping_needs_no_privilege(pods: Pods) -> None:
 
 def test_two_containers_of_a_pod_share_its_network_and_nothing_else(pods: Pods) -> None:
     pod = pods.run()
-    server = pod.container("mkdir /tmp/www && echo page >/tmp/www/index.html && echo serving && exec httpd -f -p 8080 -h /tmp/www", name="server")
+    server = pod.container("mkdir /tmp/www && echo page >/tmp/www/index.html && echo serving && exec httpd -f -p 8080 -h /tmp/www",
+                           name="server")
     client = pod.container("echo waiting; exec sleep 4321", name="client")
     assert client.output("for i in 1 2 3 4 5; do wget -q -O - http://127.0.0.1:8080/ && break; sleep 0.2; done") == "page"
     assert fetch(pod.address(), 8080) == "page\n"

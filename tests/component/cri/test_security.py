@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of the CRI's validation suite for a SecurityContext: namespaces, users and groups, capabilities, seccomp, new privileges, user namespaces,
+"""The cases of the CRI's validation suite for a SecurityContext: namespaces, users and groups, capabilities, seccomp, new privileges, user
+namespaces,
 AppArmor.
 
-Left out, by name: SELinux (no Debian policy labels containers, so every case would fail in the same way on every runtime) and NRI (plugins of
+Left out, by name: SELinux (no Debian policy labels containers, so every case would fail in the same way on every runtime) and NRI (plugins
+of
 a runtime's own kind, which nodens does not have).
 """
 import ctypes
@@ -52,7 +54,8 @@ def test_with_its_own_pids_a_container_is_the_first_process(pods: Pods) -> None:
 
 def test_the_pods_first_process_reaps_orphans(pods: Pods) -> None:
     one = pods.run(namespaces={"pid": pods.pb.POD}).container("(sleep 0.1 &) ; exec sleep 4321")
-    eventually(lambda: not [line for line in one.output("ps -o stat,args").splitlines() if line.startswith("Z")], 10, "the end of all zombies")
+    eventually(lambda: not [line for line in one.output("ps -o stat,args").splitlines() if line.startswith("Z")], 10,
+               "the end of all zombies")
 
 
 def test_a_container_may_join_another_ones_pids(pods: Pods) -> None:
@@ -158,7 +161,8 @@ def test_the_images_links_to_the_hosts_users_lead_nowhere(pods: Pods, subject: S
 
 
 def test_a_variable_writes_no_line_into_passwd(pods: Pods) -> None:
-    one = pods.run().container(security={"run_as_user": value(4242)}, envs=[pods.pb.KeyValue(key="HOME", value=b"/\nevil:x:0:0::/:/bin/sh")])
+    one = pods.run().container(security={"run_as_user": value(4242)},
+                               envs=[pods.pb.KeyValue(key="HOME", value=b"/\nevil:x:0:0::/:/bin/sh")])
     assert "evil" not in one.output("cat /etc/passwd")
 
 
@@ -235,7 +239,8 @@ def test_no_capability_is_inheritable_or_ambient(pods: Pods) -> None:
 
 
 def test_an_ambient_capability_reaches_a_user_who_is_not_root(pods: Pods) -> None:
-    one = pods.run().container(security={"capabilities": {"add_ambient_capabilities": ["NET_BIND_SERVICE"], "add_capabilities": ["NET_BIND_SERVICE"]},
+    one = pods.run().container(security={"capabilities": {"add_ambient_capabilities": ["NET_BIND_SERVICE"],
+                                                          "add_capabilities": ["NET_BIND_SERVICE"]},
                                          "run_as_user": value(1000)})
     assert int(field(one, "CapEff", "1"), 16) == 1 << 10
 
@@ -251,7 +256,8 @@ def test_a_read_only_path_cannot_be_written(pods: Pods) -> None:
 
 
 def test_an_unmasked_proc_has_nothing_over_it(plain_pods: Pods) -> None:
-    """procMount: Unmasked. The kernel mounts a new proc in a user namespace only beside a fully visible one: so containers run in containers."""
+    """procMount: Unmasked. The kernel mounts a new proc in a user namespace only beside a fully visible one: so containers run in
+    containers."""
     pod = plain_pods.run(userns=True)
     whole, masked = pod.container(name="whole", security={"masked_paths": [], "readonly_paths": []}), pod.container(name="masked")
     nested = "unshare -U -r -m -p -f sh -c 'mkdir -p /tmp/p && mount -t proc proc /tmp/p && ls /tmp/p/1/status'"
@@ -335,7 +341,8 @@ def test_a_privileged_container_has_no_profile(plain_pods: Pods, profile) -> Non
 
 @pytest.mark.parametrize(("forbidden", "effective"), [(True, 1000), (False, 0)])
 def test_a_setuid_program_gives_privileges_or_not(pods: Pods, subject: Subject, forbidden: bool, effective: int) -> None:
-    one = pods.run().container(None, image=subject.images.hosted(validation.NEW_PRIVILEGES), security={"run_as_user": value(1000), "no_new_privs": forbidden})
+    one = pods.run().container(None, image=subject.images.hosted(validation.NEW_PRIVILEGES),
+                               security={"run_as_user": value(1000), "no_new_privs": forbidden})
     one.ended()
     eventually(one.log)
     assert one.log()[0][1] == f"Effective uid: {effective}"
@@ -350,7 +357,9 @@ def test_a_pod_has_the_mapping_that_was_asked_for(plain_pods: Pods) -> None:
 
 
 def test_a_pod_of_the_nodes_users_has_the_nodes_mapping(plain_pods: Pods) -> None:
-    assert plain_pods.run(userns=False).container().output("cat /proc/self/uid_map").split() == Path("/proc/self/uid_map").read_text().split()
+    assert (
+        plain_pods.run(userns=False).container().output("cat /proc/self/uid_map").split() == Path("/proc/self/uid_map").read_text().split()
+    )
 
 
 def test_without_a_user_namespace_option_users_are_the_nodes(plain_pods: Pods) -> None:
@@ -407,22 +416,29 @@ def test_the_default_apparmor_profile_is_applied_and_keeps_the_node_out_of_reach
     for way, security in {"by-default": {}, "asked-for": default}.items():
         one = pod.container("trap 'exit 9' TERM; while :; do sleep 0.1; done", name=way, security=security | admin)
         assert one.output("cat /proc/self/attr/current") == f"{name} (enforce)"
-        assert one.output("echo hello >/tmp/x && cat /tmp/x && kill -0 1 && sleep 0 && ping -c1 127.0.0.1 >/dev/null; id -u").split() == ["hello", "0"]
+        assert one.output("echo hello >/tmp/x && cat /tmp/x && kill -0 1 && sleep 0 && ping -c1 127.0.0.1 >/dev/null; id -u").split() == [
+            "hello",
+            "0",
+        ]
         assert (one.execute("mkdir /m && mount -t tmpfs none /m").code == 0) == pods.users
         one.stop(10)
         assert one.status().exit_code == 9, "the stop signal did not arrive"
     free = {"apparmor": pods.pb.SecurityProfile(profile_type=pods.pb.SecurityProfile.Unconfined)}
     assert "nodens" not in pod.container(name="free", security=free).output("cat /proc/self/attr/current")
-    assert "nodens" not in pods.run(security={"privileged": True}).container(security={"privileged": True}).output("cat /proc/self/attr/current")
+    assert "nodens" not in pods.run(security={"privileged": True}).container(security={"privileged": True}).output(
+        "cat /proc/self/attr/current"
+    )
 
 
 def test_the_default_apparmor_profile_closes_sys_but_for_cgroups(subject: Subject, plain_pods: Pods, apparmor: None) -> None:
-    """Should /sys ever be writable, as it is here by a volume: nothing of it can be written, cgroups excepted. A helper for uevents would run as root of the node."""
+    """Should /sys ever be writable, as it is here by a volume: nothing of it can be written, cgroups excepted. A helper for uevents would
+    run as root of the node."""
     if subject.name != "nodens-cri":
         pytest.skip("the profiles are nodens-cri's own")
     pod = plain_pods.run()
     one = pod.container(mounts=[pod.mount("/sys", "/sys", propagation=plain_pods.pb.PROPAGATION_HOST_TO_CONTAINER)])
-    closed = [path for path in ("/sys/kernel/uevent_helper", "/sys/kernel/mm/ksm/run", "/sys/fs/ext4/features/lazy_itable_init", "/sys/devices/system/cpu/uevent",
+    closed = [path for path in ("/sys/kernel/uevent_helper", "/sys/kernel/mm/ksm/run", "/sys/fs/ext4/features/lazy_itable_init",
+                                "/sys/devices/system/cpu/uevent",
                                 "/sys/module/kernel/parameters/panic", "/sys/power/state") if Path(path).exists()]
     assert len(closed) >= 3
     for path in closed:
@@ -445,7 +461,8 @@ def test_an_apparmor_profile_is_applied(pods: Pods, apparmor: None, way: str) ->
     def named(name: str) -> dict:
         new = pods.pb.SecurityProfile(profile_type=pods.pb.SecurityProfile.Localhost, localhost_ref=name)
         old = f"localhost/{name}"
-        return {"new field": {"apparmor": new}, "old field": {"apparmor_profile": old}, "both": {"apparmor": new, "apparmor_profile": "localhost/no-such"}}[way]
+        return {"new field": {"apparmor": new}, "old field": {"apparmor_profile": old},
+                "both": {"apparmor": new, "apparmor_profile": "localhost/no-such"}}[way]
 
     pod = pods.run()
     refused(lambda: pod.container(name="x", security=named("no-such-profile")))

@@ -33,7 +33,8 @@ def url_of(one: Container, command: list[str] | str, **more: Any) -> str:
     return one.pods.runtime.Exec(request, timeout=TIMEOUT).url
 
 
-def streams_of(one: Container, command: list[str] | str, protocols: tuple[str, ...] = ("v5.channel.k8s.io", "v4.channel.k8s.io"), **more: Any) -> Streams:
+def streams_of(one: Container, command: list[str] | str, protocols: tuple[str, ...] = ("v5.channel.k8s.io", "v4.channel.k8s.io"),
+               **more: Any) -> Streams:
     more = more or {"stdout": True, "stderr": True}
     names = ["error"] + [name for name in ("stdin", "stdout", "stderr") if more.get(name)] + (["resize"] if more.get("tty") else [])
     return Streams(url_of(one, command, **more), names, protocols)
@@ -106,7 +107,8 @@ def test_a_background_process_does_not_delay_the_end(plain_pods: Pods) -> None:
 # Terminals
 
 def test_a_terminal_is_one_and_has_the_clients_size(pods: Pods) -> None:
-    streams = streams_of(pods.run().container(), f"test -t 0 && test -t 1 && test -t 2 && echo terminal $TERM; read x; {RESIZED}; stty size 2>/dev/null || echo $x",
+    streams = streams_of(pods.run().container(),
+                         f"test -t 0 && test -t 1 && test -t 2 && echo terminal $TERM; read x; {RESIZED}; stty size 2>/dev/null || echo $x",
                          stdin=True, stdout=True, tty=True)
     streams.read("stdout", until=b"terminal xterm\r\n")
     streams.write("resize", b'{"Width":101,"Hei')
@@ -116,7 +118,8 @@ def test_a_terminal_is_one_and_has_the_clients_size(pods: Pods) -> None:
 
 
 def test_control_c_interrupts_at_a_terminal(plain_pods: Pods) -> None:
-    streams = streams_of(plain_pods.run().container(), "trap 'echo got it; exit 6' INT; echo ready; while :; do sleep 0.1; done", stdin=True, stdout=True, tty=True)
+    streams = streams_of(plain_pods.run().container(), "trap 'echo got it; exit 6' INT; echo ready; while :; do sleep 0.1; done",
+                         stdin=True, stdout=True, tty=True)
     streams.read("stdout", until=b"ready\r\n")
     streams.write("stdin", b"\x03")
     assert b"got it" in streams.read("stdout") and streams.exit_code() == 6
@@ -325,7 +328,8 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("user", [NOBODY, None])
 def test_a_crowd_of_another_user_drops_no_connection_of_roots(plain_pods: Pods, user: int | None) -> None:
-    """A local process that connects quicker than the kubelet can write its request. With a token or without: 64 is the most that may wait."""
+    """A local process that connects quicker than the kubelet can write its request. With a token or without: 64 is the most that may
+    wait."""
     one = plain_pods.run().container()
     url = url_of(one, "echo in", stdout=True)
     where = urlsplit(url)
@@ -412,7 +416,8 @@ def test_a_closed_port_is_reported_over_the_error_stream(plain_pods: Pods) -> No
 
 def test_a_hundred_connections_at_once(subject: Subject, pods: Pods) -> None:
     pod = pods.run()
-    listening(pod.container(["/agnhost", "netexec", "--http-port=8080", "--udp-port=-1"], image=subject.images.hosted(validation.TOOLS)), 8080)
+    listening(pod.container(["/agnhost", "netexec", "--http-port=8080", "--udp-port=-1"], image=subject.images.hosted(validation.TOOLS)),
+              8080)
     tunnels = Tunnels(forward_url(pod))
     names = [tunnels.connect(8080, str(number)) for number in range(100)]
     for number, name in enumerate(names):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unpacked, an image is what containerd makes of it: both pull it from the same registry, and the merged trees are compared path by path."""
+"""Unpacked, an image is what containerd makes of it: both pull it from the same registry, and the merged trees are compared path by
+path."""
 import json
 import subprocess
 import tarfile
@@ -13,7 +14,8 @@ import pytest
 from nodenstest import images as make
 from nodenstest import runtimes, tree
 
-OWN = ["nodens/layers:gzip", "nodens/layers:zstd", "nodens/layers:none", "nodens/deep:60", "nodens/ids:1", "nodens/high-ids:1", "nodens/multi:1",
+OWN = ["nodens/layers:gzip", "nodens/layers:zstd", "nodens/layers:none", "nodens/deep:60", "nodens/ids:1", "nodens/high-ids:1",
+       "nodens/multi:1",
        "nodens/bulk:64m", "e2e-test-images/agnhost:2.63.0", "e2e-test-images/busybox:1.37.0-1"]
 # Differences that are as they shall be: a test for each, and the reason.
 EXPLAINED: dict[str, Callable[[tree.Difference], bool]] = {
@@ -21,29 +23,41 @@ EXPLAINED: dict[str, Callable[[tree.Difference], bool]] = {
         lambda d: d.field == "mtime_ns" and d.kind == "directory" and recent(d.ours) and recent(d.theirs),
     "a layer implies this directory, which a lower one has: we keep that one's time, containerd gives it the time of the unpacking":
         lambda d: d.field == "mtime_ns" and d.kind == "directory" and not recent(d.ours) and recent(d.theirs),
-    "a layer implies a directory where a lower one has a link to one: containerd takes owner and mode from the link's target, we follow no link":
+    "a layer implies a directory where a lower one has a link to one: containerd takes owner and mode from the link's target, we follow no "
+    "link":
         lambda d: d.path == "link-to-a" and d.field in ("mode", "uid", "gid"),
-    "a time before 1970, which containerd makes 1970": lambda d: d.field == "mtime_ns" and d.theirs == 0 and isinstance(d.ours, int) and d.ours < 0,
+    "a time before 1970, which containerd makes 1970": lambda d: d.field == "mtime_ns" and d.theirs == 0 and isinstance(d.ours, int)
+    and d.ours < 0,
 }
 BEGAN = time.time()
 
 
 def hard_cases() -> make.Image:
     """Peculiarities of real images: implied directories, replaced types, links of all kinds, xattrs, odd names, fractions of seconds."""
-    bottom = make.tar(make.directory("a", mode=0o751, uid=7, gid=8, mtime=1_500_000_000), make.entry("a/one", b"1"), make.directory("a/sub", mode=0o2770, gid=9),
-                      make.entry("a/sub/kept", b"kept"), make.symlink("link-to-a", "a"), make.entry("will-be-dir", b"x"), make.directory("will-be-file"),
-                      make.entry("will-be-file/child", b"x"), make.entry("will-be-link", b"x"), make.directory("opaque"), make.entry("opaque/old", b"x"),
+    bottom = make.tar(make.directory("a", mode=0o751, uid=7, gid=8, mtime=1_500_000_000), make.entry("a/one", b"1"),
+                      make.directory("a/sub", mode=0o2770, gid=9),
+                      make.entry("a/sub/kept", b"kept"), make.symlink("link-to-a", "a"), make.entry("will-be-dir", b"x"),
+                      make.directory("will-be-file"),
+                      make.entry("will-be-file/child", b"x"), make.entry("will-be-link", b"x"), make.directory("opaque"),
+                      make.entry("opaque/old", b"x"),
                       make.entry("implied/by/name", b"x"), make.directory("gone"), make.entry("gone/child", b"x"))
-    middle = make.tar(make.entry("a/two", b"2"), make.entry("link-to-a/three", b"3"), make.directory("will-be-dir", mode=0o700), make.entry("will-be-file", b"file"),
-                      make.symlink("will-be-link", "a/one"), make.entry("opaque/new", b"new"), make.entry("opaque/.wh..wh..opq"), make.entry(".wh.gone"),
+    middle = make.tar(make.entry("a/two", b"2"), make.entry("link-to-a/three", b"3"), make.directory("will-be-dir", mode=0o700),
+                      make.entry("will-be-file", b"file"),
+                      make.symlink("will-be-link", "a/one"), make.entry("opaque/new", b"new"), make.entry("opaque/.wh..wh..opq"),
+                      make.entry(".wh.gone"),
                       make.entry("a/sub/.wh.kept"), make.entry("implied/by/more", b"y"))
-    top = make.tar(make.entry("hard/first", b"same", mode=0o4755, uid=3), make.hardlink("hard/second", "hard/first"), make.hardlink("hard/third", "hard/second"),
+    top = make.tar(make.entry("hard/first", b"same", mode=0o4755, uid=3), make.hardlink("hard/second", "hard/first"),
+                   make.hardlink("hard/third", "hard/second"),
                    make.symlink("hard/soft", "first", uid=5, gid=6, mtime=1_600_000_000), make.hardlink("hard/soft2", "hard/soft"),
                    make.entry("fifo", kind=tarfile.FIFOTYPE, mode=0o620), make.entry("fraction", b"x", mtime=1_234_567_890.25),
-                   make.entry("xattr", b"x", pax={"SCHILY.xattr.user.note": "hello"}), make.entry("cap", b"x", mode=0o755, pax={"SCHILY.xattr.security.capability": make.file_capability()}),
-                   make.entry("twice", b"first"), make.entry("twice", b"second", mode=0o600), make.directory("./dotted/"), make.entry("./dotted/x", b"x"),
-                   make.entry("/absolute", b"x"), make.entry("new\nline \\ \u00fc", b"x"), make.directory("closed", mode=0o000), make.entry("closed/inside", b"x"),
-                   make.entry("gone/again", b"again"), make.entry("old", b"x", mtime=-1), make.directory("sticky", mode=0o1777), make.entry("a/sub/fresh", b"x"))
+                   make.entry("xattr", b"x", pax={"SCHILY.xattr.user.note": "hello"}),
+                   make.entry("cap", b"x", mode=0o755, pax={"SCHILY.xattr.security.capability": make.file_capability()}),
+                   make.entry("twice", b"first"), make.entry("twice", b"second", mode=0o600), make.directory("./dotted/"),
+                   make.entry("./dotted/x", b"x"),
+                   make.entry("/absolute", b"x"), make.entry("new\nline \\ \u00fc", b"x"), make.directory("closed", mode=0o000),
+                   make.entry("closed/inside", b"x"),
+                   make.entry("gone/again", b"again"), make.entry("old", b"x", mtime=-1), make.directory("sticky", mode=0o1777),
+                   make.entry("a/sub/fresh", b"x"))
     return make.Image().layer(bottom).layer(middle, "zstd").layer(top)
 
 

@@ -33,7 +33,11 @@ def test_files_of_a_volume_have_the_same_owner_inside_and_outside(pods: Pods, tm
     one = pod.container(mounts=[pod.mount(tmp_path, "/mnt")])
     assert one.output("stat -c %u:%g /mnt/0 /mnt/1000 /mnt/65535").split() == ["0:0", "1000:1000", "65535:65535"]
     one.output("touch /mnt/root && touch /mnt/user && chown 1000:2000 /mnt/user && mkdir /mnt/dir && ln -s x /mnt/link")
-    assert owner(tmp_path / "root") == (0, 0) and owner(tmp_path / "user") == (1000, 2000) and owner(tmp_path / "dir") == (0, 0) == owner(tmp_path / "link")
+    assert (
+        owner(tmp_path / "root") == (0, 0)
+        and owner(tmp_path / "user") == (1000, 2000)
+        and owner(tmp_path / "dir") == (0, 0) == owner(tmp_path / "link")
+    )
 
 
 def test_files_that_the_block_cannot_show_belong_to_nobody(pods: Pods, tmp_path: Path) -> None:
@@ -55,7 +59,8 @@ def test_mounts_below_a_volume_are_mapped_too(pods: Pods, tmp_path: Path) -> Non
 
 
 def test_a_volume_that_holds_the_runtimes_own_directories_is_mapped(pods: Pods, subject: Subject) -> None:
-    """Roots of containers are below, this one's own among them, and no kernel can idmap an overlay. So nothing below is mapped; the volume itself is."""
+    """Roots of containers are below, this one's own among them, and no kernel can idmap an overlay. So nothing below is mapped; the volume
+    itself is."""
     if subject.runtime is None:
         pytest.skip("where a runtime has its directories is known only of one that this suite has started")
     place = subject.runtime.directory
@@ -115,8 +120,10 @@ ADMIN = {"capabilities": {"add_capabilities": ["SYS_ADMIN"]}}
 def unlock(one: Container, place: str) -> None:
     """Attacks of root with SYS_ADMIN on a mount: clear the flag, on it or on a copy, or unmount it. Some may succeed; writing must not."""
     one.output("mkdir -p /tmp/copy")
-    for command in (f"mount -o remount,bind,rw {place}", f"mount -o remount,rw {place}", f"mount --bind {place} /tmp/copy && mount -o remount,bind,rw /tmp/copy",
-                    f"mount --rbind {place} /tmp/copy && mount -o remount,bind,rw /tmp/copy", f"mount --move {place} /tmp/copy", f"umount -l {place}",
+    for command in (f"mount -o remount,bind,rw {place}", f"mount -o remount,rw {place}",
+                    f"mount --bind {place} /tmp/copy && mount -o remount,bind,rw /tmp/copy",
+                    f"mount --rbind {place} /tmp/copy && mount -o remount,bind,rw /tmp/copy", f"mount --move {place} /tmp/copy",
+                    f"umount -l {place}",
                     f"unshare -m sh -c 'mount -o remount,bind,rw {place} && touch {place}/made && echo x >>{place}/file'"):
         one.execute(command)
 
@@ -168,7 +175,8 @@ def test_sys_admin_cannot_make_a_read_only_file_or_root_writable(pods: Pods, tmp
 
 
 def test_mounts_of_the_host_come_into_a_volume_that_asks_for_them(pods: Pods, tmp_path: Path) -> None:
-    """HostToContainer beside a private one, both read-only, in a user namespace: the first sees what is mounted on the host later, the second does not. The engine
+    """HostToContainer beside a private one, both read-only, in a user namespace: the first sees what is mounted on the host later, the
+    second does not. The engine
     mounts the first, so that it cannot be locked; nor can what is mounted in it."""
     with mounted(tmp_path / "shared", "--bind", str(tmp_path)) as shared:
         subprocess.run(["mount", "--make-shared", str(shared)], check=True)
@@ -212,7 +220,8 @@ def test_volumes_in_volumes_are_all_seen_also_behind_links_of_the_image(pods: Po
     (tmp_path / "b" / "c").mkdir()    # nothing is made in a read-only volume
     pod = pods.run()
     one = pod.container(["sh", "-c", "exec sleep 4321"], mounts=[
-        pod.mount(tmp_path / "d", "/a/b/c/d", readonly=True), pod.mount(tmp_path / "c", "/a/b/c"), pod.mount(tmp_path / "b", "/a/b", readonly=True),
+        pod.mount(tmp_path / "d", "/a/b/c/d", readonly=True), pod.mount(tmp_path / "c", "/a/b/c"),
+        pod.mount(tmp_path / "b", "/a/b", readonly=True),
         pod.mount(tmp_path / "a", "/a")], security=ADMIN)
     assert one.output("cat /a/a /a/b/b /a/b/c/c /a/b/c/d/d") == "abcd"
     one.output("touch /a/made /a/b/c/made")
@@ -229,7 +238,8 @@ def test_a_read_only_volume_in_dev_is_refused_with_sys_admin_alone(pods: Pods, t
     assert "unlockedReadOnlyVolumes" in refused(lambda: pod.container(mounts=mounts, security=ADMIN)).details()
     one = pod.container(mounts=mounts, name="two")
     assert one.output("cat /dev/secret") == "x" and "Read-only" in one.execute("echo x >>/dev/secret").stderr
-    assert pod.container(mounts=[pod.mount(tmp_path / "file", "/dev/log")], name="three", security=ADMIN).output("echo y >/dev/log; cat /dev/log") == "y"
+    assert pod.container(mounts=[pod.mount(tmp_path / "file", "/dev/log")], name="three",
+                         security=ADMIN).output("echo y >/dev/log; cat /dev/log") == "y"
 
 
 def test_nothing_of_the_nodes_cgroups_lies_under_the_hosts_sys(pods: Pods, subject: Subject) -> None:

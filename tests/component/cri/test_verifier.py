@@ -49,7 +49,11 @@ def scene(subject: Subject, messages: runtimes.Messages) -> Iterator[Scene]:
 def test_an_image_that_the_verifier_refuses_is_not_there(scene: Scene) -> None:
     scene.says("echo no signature of ours; exit 1")
     words = scene.refusal()
-    assert words.startswith("SignatureValidationFailed: ") and "no signature of ours" in words and scene.image.split("/")[-1].split(":")[0] in words
+    assert (
+        words.startswith("SignatureValidationFailed: ")
+        and "no signature of ours" in words
+        and scene.image.split("/")[-1].split(":")[0] in words
+    )
 
 
 def test_a_verifier_that_is_missing_lets_nothing_in(scene: Scene) -> None:

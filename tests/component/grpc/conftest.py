@@ -24,7 +24,8 @@ class Peer:
         assert self.process.stdout and self.process.stdout.readline() == b"ready\n"
 
     def channel(self) -> grpc.Channel:
-        options = [("grpc.max_receive_message_length", LIMIT), ("grpc.max_send_message_length", LIMIT), ("grpc.use_local_subchannel_pool", 1)]
+        options = [("grpc.max_receive_message_length", LIMIT), ("grpc.max_send_message_length", LIMIT),
+                   ("grpc.use_local_subchannel_pool", 1)]
         return grpc.insecure_channel(f"unix:{self.socket}", options=options)
 
     def counts(self) -> dict[str, int]:

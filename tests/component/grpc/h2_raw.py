@@ -26,6 +26,7 @@ def connect(path: Path) -> socket.socket:
 
 
 def request(raw: socket.socket, path: str, message: bytes, stream: int = 1) -> None:
-    fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "localhost", "content-type": "application/grpc", "te": "trailers"}
+    fields = {":method": "POST", ":scheme": "http", ":path": path, ":authority": "localhost", "content-type": "application/grpc",
+              "te": "trailers"}
     raw.sendall(frame(HEADERS, END_HEADERS, stream, b"".join(literal(name, value) for name, value in fields.items())))
     raw.sendall(frame(DATA, END_STREAM, stream, b"\0" + struct.pack(">I", len(message)) + message))

@@ -66,7 +66,8 @@ def test_a_deadline_ends_the_call_in_time_and_notifies_the_handler(peer: Peer) -
         # A slow machine may not have sent the request by then: again with more time.
         for attempt, deadline in enumerate((0.3, 3, 30), 1):  # noqa: B007
             start = time.monotonic()
-            assert code_of(lambda deadline=deadline: unary(channel, "Slow")(b"600000", timeout=deadline)) == grpc.StatusCode.DEADLINE_EXCEEDED
+            assert code_of(lambda deadline=deadline: unary(channel, "Slow")(b"600000",
+                                                                            timeout=deadline)) == grpc.StatusCode.DEADLINE_EXCEEDED
             assert time.monotonic() - start < deadline + PATIENCE
             if peer.eventually(lambda found: found["calls"] == 1 or found["cancelled"] == 1)["cancelled"]:
                 break

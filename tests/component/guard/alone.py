@@ -93,10 +93,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         elif address.path in self.server.pods:
             self.answer(self.server.pods[address.path])
         elif address.path.startswith("/api/v1/namespaces/") and not address.path.endswith("/pods"):
-            found = [one for one in self.server.items.get("/api/v1/namespaces", []) if one["metadata"]["name"] == address.path.split("/")[4]]
+            found = [one for one in self.server.items.get("/api/v1/namespaces", [])
+                     if one["metadata"]["name"] == address.path.split("/")[4]]
             self.answer(found[0] if found else {"kind": "Status", "code": 404}, 200 if found else 404)
         else:
-            self.answer({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"}, "items": self.server.items.get(address.path, [])})
+            self.answer({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"},
+                         "items": self.server.items.get(address.path, [])})
 
     def watch(self) -> None:
         self.send_response(200)
@@ -147,8 +149,10 @@ class Pki:
         more = ["-addext", f"subjectAltName={san}"] if san else []
         more += ["-addext", f"extendedKeyUsage={usage}"] if usage else []
         more += ["-not_after", until] if until else ["-days", "2"]
-        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-multivalue-rdn", "-CA", f"{ca}.crt", "-CAkey", f"{ca}.key",
-                     "-subj", subject, "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", f"{name}.key", "-out", f"{name}.crt", *more)
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-multivalue-rdn", "-CA",
+                     f"{ca}.crt", "-CAkey", f"{ca}.key",
+                     "-subj", subject, "-addext", "basicConstraints=critical,CA:FALSE", "-keyout", f"{name}.key", "-out", f"{name}.crt",
+                     *more)
 
     def context(self, name: str | None) -> ssl.SSLContext:
         context = ssl.create_default_context(cafile=str(self.directory / "ca.crt"))
@@ -177,7 +181,8 @@ class Alone:
     def connect(self, client: str | None = "client", timeout: float = 30) -> http.client.HTTPSConnection:
         return http.client.HTTPSConnection("127.0.0.1", self.port, context=self.pki.context(client), timeout=timeout)
 
-    def ask(self, method: str, path: str, body: Any = None, client: str | None = "client", on: http.client.HTTPSConnection | None = None) -> tuple[int, str]:
+    def ask(self, method: str, path: str, body: Any = None, client: str | None = "client",
+            on: http.client.HTTPSConnection | None = None) -> tuple[int, str]:
         """Status and text; 0 if the guard closed the connection."""
         connection = on or self.connect(client)
         try:
@@ -225,8 +230,10 @@ def running(tmp: Path, wait: bool = True, **config: Any) -> Iterator[Alone]:
         api.items[SCCS] = default_constraints(inside)
         api.namespace("n")
         (tmp / "kubeconfig").write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}], "users": [{"name": "u", "user": {"token": "t"}}]}))
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}]}))
         settings = {"address": "127.0.0.1", "port": alone.port, "certificate": f"{INSIDE}/guard.crt", "key": f"{INSIDE}/guard.key",
                     "clientCA": f"{INSIDE}/ca.crt", "kubeconfig": f"{INSIDE}/kubeconfig", "allocateRanges": False, **config}
         (tmp / "guard.yaml").write_text(json.dumps({key: value for key, value in settings.items() if value is not None}))
@@ -235,7 +242,8 @@ def running(tmp: Path, wait: bool = True, **config: Any) -> Iterator[Alone]:
                                              stdout=log, stderr=subprocess.STDOUT)
         try:
             if wait:
-                wait_until(lambda: alone.process.poll() is not None or listens(alone.port) and alone.ask("GET", "/readyz")[0] == 200, "the guard's readiness")
+                wait_until(lambda: alone.process.poll() is not None or listens(alone.port) and alone.ask("GET", "/readyz")[0] == 200,
+                           "the guard's readiness")
                 assert alone.process.poll() is None, alone.log()
             yield alone
         finally:

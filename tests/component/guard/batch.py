@@ -50,7 +50,8 @@ class Client:
 
     def ask(self, request: dict[str, Any]) -> Answer:
         if not hasattr(self.mine, "connection"):
-            self.mine.connection = http.client.HTTPSConnection(self.address.hostname or "", self.address.port, context=self.context, timeout=60)
+            self.mine.connection = http.client.HTTPSConnection(self.address.hostname or "", self.address.port, context=self.context,
+                                                               timeout=60)
         headers = {"Content-Type": request.get("type", "application/json"), "Accept": "application/json"}
         lines = list(headers.items())
         if request.get("user"):

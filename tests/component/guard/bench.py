@@ -38,8 +38,10 @@ def other_cpus() -> str:
 
 
 def certificate(where: Path) -> None:
-    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=guard",
-                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(where / "key"), "-out", str(where / "crt")], check=True, capture_output=True)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj",
+                    "/CN=guard",
+                    "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(where / "key"), "-out", str(where / "crt")], check=True,
+                   capture_output=True)
 
 
 def pod(rng: random.Random, team: int) -> dict[str, Any]:
@@ -49,13 +51,17 @@ def pod(rng: random.Random, team: int) -> dict[str, Any]:
     containers = [{"name": f"c{one}", "image": f"registry.example/image-{rng.randrange(100)}:v1", "imagePullPolicy": "IfNotPresent",
                    "env": [{"name": f"VARIABLE_{number}", "value": "some text"} for number in range(8)], "terminationMessagePolicy": "File",
                    "terminationMessagePath": "/dev/termination-log", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-                   "volumeMounts": [{"name": "kube-api-access", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
-                   "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10}}
+                   "volumeMounts": [{"name": "kube-api-access", "readOnly": True,
+                                     "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"}],
+                   "livenessProbe": {"httpGet": {"path": "/healthz", "port": 8080, "scheme": "HTTP"}, "timeoutSeconds": 1,
+                                     "periodSeconds": 10}}
                   for one in range(rng.choice([1, 2]))]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "web-7d9f-", "namespace": f"team-{team}", "labels": {"app": "web"},
+    return {"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"generateName": "web-7d9f-", "namespace": f"team-{team}", "labels": {"app": "web"},
                                                           "managedFields": managed},
             "spec": {"containers": containers, "serviceAccountName": "default", "restartPolicy": "Always", "dnsPolicy": "ClusterFirst",
-                     "schedulerName": "default-scheduler", "volumes": [{"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": [
+                     "schedulerName": "default-scheduler",
+                     "volumes": [{"name": "kube-api-access", "projected": {"defaultMode": 420, "sources": [
                          {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
                          {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}]}}],
                      **rng.choice([{}, {}, {"hostUsers": False}])}}
@@ -66,7 +72,8 @@ def review(rng: random.Random, number: int) -> dict[str, Any]:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
         "uid": f"00000000-0000-0000-0000-{number:012d}", "kind": {"group": "", "version": "v1", "kind": "Pod"},
         "resource": {"group": "", "version": "v1", "resource": "pods"}, "namespace": f"team-{team}", "operation": "CREATE",
-        "userInfo": {"username": f"user-{team}", "groups": [f"group-{team}", "system:authenticated"]}, "object": pod(rng, team), "oldObject": None,
+        "userInfo": {"username": f"user-{team}", "groups": [f"group-{team}", "system:authenticated"]}, "object": pod(rng, team),
+        "oldObject": None,
         "dryRun": False, "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"}}}
 
 
@@ -74,11 +81,13 @@ def fill(asked: dict[str, Any]) -> dict[str, Any]:
     """The same review after restricted-v2 or -v3 has filled the pod, for the validating webhook."""
     spec, team = asked["request"]["object"]["spec"], int(asked["request"]["namespace"].removeprefix("team-"))
     user = 1000 if spec.get("hostUsers") is False else 1_000_000_000 + team * 10_000
-    spec["securityContext"] = {"fsGroup": user, "seLinuxOptions": {"level": f"s0:c{team % 500 + 1},c{team % 300}"}, "seccompProfile": {"type": "RuntimeDefault"}}
+    spec["securityContext"] = {"fsGroup": user, "seLinuxOptions": {"level": f"s0:c{team % 500 + 1},c{team % 300}"},
+                               "seccompProfile": {"type": "RuntimeDefault"}}
     if user == 1000:
         spec["securityContext"]["supplementalGroups"] = [1000]
     for container in spec["containers"]:
-        container["securityContext"] = {"runAsUser": user, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        container["securityContext"] = {"runAsUser": user, "runAsNonRoot": True, "allowPrivilegeEscalation": False,
+                                        "capabilities": {"drop": ["ALL"]}}
     return asked
 
 
@@ -115,14 +124,16 @@ def running(argv: list[str], cpus: str, log: Path) -> Iterator[subprocess.Popen[
 @contextlib.contextmanager
 def large_cluster(where: Path, cpus: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A fake API server with a large cluster."""
-    with running([sys.executable, "-B", str(TESTS / "fake_api.py"), str(API_PORT), str(where / "crt"), str(where / "key")], cpus, log) as api:
+    with running([sys.executable, "-B", str(TESTS / "fake_api.py"), str(API_PORT), str(where / "crt"), str(where / "key")], cpus,
+                 log) as api:
         time.sleep(1)
         yield api
 
 
 def fetch(path: str, body: dict[str, Any] | None = None) -> str:
     context = ssl._create_unverified_context()
-    request = urllib.request.Request(f"https://127.0.0.1:{GUARD_PORT}{path}", json.dumps(body).encode() if body else None, {"Content-Type": "application/json"})
+    request = urllib.request.Request(f"https://127.0.0.1:{GUARD_PORT}{path}", json.dumps(body).encode() if body else None,
+                                     {"Content-Type": "application/json"})
     with urllib.request.urlopen(request, context=context, timeout=5) as answer:
         return answer.read().decode()
 
@@ -141,7 +152,8 @@ def wait_ready(process: subprocess.Popen[bytes], log: Path, word: str = "ok\n", 
 def memory(pid: int) -> dict[str, float]:
     """Megabytes: resident now, resident at its peak, and anonymous memory."""
     fields = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    return {name: int(fields[key].split()[0]) * 1024 / 1e6 for name, key in (("rss", "VmRSS"), ("peak_rss", "VmHWM"), ("anonymous", "RssAnon"))}
+    return {name: int(fields[key].split()[0]) * 1024 / 1e6 for name,
+            key in (("rss", "VmRSS"), ("peak_rss", "VmHWM"), ("anonymous", "RssAnon"))}
 
 
 def server_times() -> dict[str, int]:
@@ -164,7 +176,8 @@ def peak_anonymous(pid: int, seconds: float) -> float:
 
 
 def load(builds: Path, path: str, reviews: Path, seconds: int, rate: int = 0) -> dict[str, Any]:
-    done = subprocess.run(["taskset", "-c", other_cpus(), str(builds / "tests/component/guard/load"), str(GUARD_PORT), path, str(reviews), str(CONNECTIONS),
+    done = subprocess.run(["taskset", "-c", other_cpus(), str(builds / "tests/component/guard/load"), str(GUARD_PORT), path, str(reviews),
+                           str(CONNECTIONS),
                            str(seconds), *([str(rate)] if rate else [])], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(done.stderr)
@@ -176,14 +189,17 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
     log = where / "log"
     found: dict[str, Any] = {}
     with large_cluster(where, other_cpus(), log) as api:
-        with running([str(builds / "src/guard/nodens-guard"), "serve", "--config", str(where / "guard.yaml")], str(GUARD_CPU), log) as guard:
+        with running([str(builds / "src/guard/nodens-guard"), "serve", "--config", str(where / "guard.yaml")], str(GUARD_CPU),
+                     log) as guard:
             found["ready_seconds"] = wait_ready(guard, log)
             found["listed"] = memory(guard.pid)
-            for name, path, file in (("mutate", "/mutate", "reviews"), ("validate", "/validate", "filled"), ("pod_security", "/pod-security", "filled")):
+            for name, path, file in (("mutate", "/mutate", "reviews"), ("validate", "/validate", "filled"),
+                                     ("pod_security", "/pod-security", "filled")):
                 load(builds, path, where / file, 1)
                 found[name] = load(builds, path, where / file, seconds)
                 if found[name]["allowed"] < found[name]["reviews"]:
-                    raise SystemExit(f"{path}: {found[name]['reviews'] - found[name]['allowed']} of {found[name]['reviews']} pods were denied")
+                    raise SystemExit(f"{path}: {found[name]['reviews'] - found[name]['allowed']} of {found[name]['reviews']} pods were "
+                                     f"denied")
             before = server_times()
             found["at_rate"] = load(builds, "/mutate", where / "reviews", seconds, RATE)
             found["at_rate"]["server_p99_us"] = server_percentile(before, server_times(), 0.99)
@@ -210,7 +226,8 @@ def measure_peer(program: Path, builds: Path, where: Path, seconds: int) -> dict
     """Kubernetes' own webhook of pod security, with the same cluster, core and reviews."""
     write_config(where, True)
     log = where / "log"
-    flags = ["--bind-address", "127.0.0.1", "--secure-port", str(GUARD_PORT), "--tls-cert-file", str(where / "crt"), "--tls-private-key-file", str(where / "key"),
+    flags = ["--bind-address", "127.0.0.1", "--secure-port", str(GUARD_PORT), "--tls-cert-file", str(where / "crt"),
+             "--tls-private-key-file", str(where / "key"),
              "--kubeconfig", str(where / "kubeconfig"), "--client-qps-limit", "1000", "--client-qps-burst", "1000"]
     os.environ["KUBE_FEATURE_WatchListClient"] = "false"    # the cluster lists page by page
     with large_cluster(where, other_cpus(), log):
@@ -226,8 +243,10 @@ def measure_peer(program: Path, builds: Path, where: Path, seconds: int) -> dict
     return found
 
 
-KYVERNO = {"KYVERNO_NAMESPACE": "kyverno", "KYVERNO_POD_NAME": "kyverno-0", "KYVERNO_DEPLOYMENT": "kyverno-admission-controller", "KYVERNO_SVC": "kyverno-svc",
-           "KYVERNO_SERVICEACCOUNT_NAME": "kyverno-admission-controller", "KYVERNO_ROLE_NAME": "kyverno:admission-controller", "INIT_CONFIG": "kyverno",
+KYVERNO = {"KYVERNO_NAMESPACE": "kyverno", "KYVERNO_POD_NAME": "kyverno-0", "KYVERNO_DEPLOYMENT": "kyverno-admission-controller",
+           "KYVERNO_SVC": "kyverno-svc",
+           "KYVERNO_SERVICEACCOUNT_NAME": "kyverno-admission-controller", "KYVERNO_ROLE_NAME": "kyverno:admission-controller",
+           "INIT_CONFIG": "kyverno",
            "METRICS_CONFIG": "kyverno-metrics", "TUF_ROOT": "/tmp/sigstore"}
 
 
@@ -235,9 +254,12 @@ def measure_kyverno(program: Path, builds: Path, kubeconfig: Path, where: Path, 
     """Kyverno with one rule of pod security, the same core and reviews; see
     tools/nodensdev/bench/kyverno.py for its cluster."""
     log = where / "log"
-    flags = [f"--kubeconfig={kubeconfig}", f"--serverIP=127.0.0.1:{GUARD_PORT}", "--webhookServerHost=127.0.0.1", f"--webhookServerPort={GUARD_PORT}",
-             "--caSecretName=kyverno-svc.kyverno.svc.kyverno-tls-ca", "--tlsSecretName=kyverno-svc.kyverno.svc.kyverno-tls-pair", "--tlsKeyAlgorithm=ECDSA",
-             "--admissionReports=false", "--enableReporting=", "--omitEvents=PolicyApplied,PolicySkipped,PolicyViolation,PolicyError", "--disableMetrics=true",
+    flags = [f"--kubeconfig={kubeconfig}", f"--serverIP=127.0.0.1:{GUARD_PORT}", "--webhookServerHost=127.0.0.1",
+             f"--webhookServerPort={GUARD_PORT}",
+             "--caSecretName=kyverno-svc.kyverno.svc.kyverno-tls-ca", "--tlsSecretName=kyverno-svc.kyverno.svc.kyverno-tls-pair",
+             "--tlsKeyAlgorithm=ECDSA",
+             "--admissionReports=false", "--enableReporting=", "--omitEvents=PolicyApplied,PolicySkipped,PolicyViolation,PolicyError",
+             "--disableMetrics=true",
              "--controllerRuntimeMetricsAddress=0", "--generateValidatingAdmissionPolicy=false", "--v=0"]
     os.environ |= KYVERNO
     with running([str(program), *flags], str(GUARD_CPU), log) as peer:

@@ -88,7 +88,8 @@ class Plane:
                     "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]})
 
     def create(self, namespace: str, spec: dict[str, Any], user: str = "alice", ok: bool = True,
-               annotations: dict[str, str] | None = None, name: str = "p", dry_run: bool = True, context: dict[str, Any] | None = None) -> Any:
+               annotations: dict[str, str] | None = None, name: str = "p", dry_run: bool = True,
+               context: dict[str, Any] | None = None) -> Any:
         """The pod as admitted by the API server, or its denial. A dry run, unless it is to be
         kept."""
         container = {"name": "c", "image": "x"} | ({"securityContext": context} if context else {})
@@ -152,7 +153,8 @@ def with_client_certificate(options: cluster.Options) -> cluster.Options:
     prints."""
     outside, inside = TOP / "build/guard-admission", "/nodens/build/guard-admission"
     outside.mkdir(parents=True, exist_ok=True)
-    words = ["--url", f"https://127.0.0.1:{PORT}", "--kubeconfig", f"{inside}/kubeconfig", "--client-certificate", f"{STATE}/pki/apiserver-kubelet.crt",
+    words = ["--url", f"https://127.0.0.1:{PORT}", "--kubeconfig", f"{inside}/kubeconfig", "--client-certificate",
+             f"{STATE}/pki/apiserver-kubelet.crt",
              "--client-key", f"{STATE}/pki/apiserver-kubelet.key"]
     with chroot.prepared(chroot.Chroot(root="build")) as prepared:
         for part in ("admission", "kubeconfig"):
@@ -163,11 +165,13 @@ def with_client_certificate(options: cluster.Options) -> cluster.Options:
 
 
 @contextlib.contextmanager
-def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PORT, patience: float = PATIENCE) -> Iterator[subprocess.Popen[bytes]]:
+def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PORT,
+                  patience: float = PATIENCE) -> Iterator[subprocess.Popen[bytes]]:
     with (state / f"logs/{name}.log").open("ab") as log:
         process = subprocess.Popen(plane.inside.command([GUARD, "serve", "--config", f"{STATE}/{name}.yaml"]),
                                    stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
-    ready = ["python3", "-c", "import ssl, sys, urllib.request as r; r.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=10)",
+    ready = ["python3", "-c",
+             "import ssl, sys, urllib.request as r; r.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=10)",
              f"https://127.0.0.1:{port}/readyz"]
     try:
         try:

@@ -26,8 +26,10 @@ gone = threading.Event()
 def metadata(name: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "uid": f"00000000-0000-0000-0000-{abs(hash(name)) % 10**12:012d}", "resourceVersion": "1000",
             "creationTimestamp": "2026-01-01T00:00:00Z",
-            "managedFields": [{"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "v1", "time": "2026-01-01T00:00:00Z",
-                               "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:annotations": {".": {}, "f:x": {}}, "f:labels": {".": {}, "f:y": {}}}}}], **more}
+            "managedFields": [{"manager": "kubectl-client-side-apply", "operation": "Update", "apiVersion": "v1",
+                               "time": "2026-01-01T00:00:00Z",
+                               "fieldsType": "FieldsV1", "fieldsV1": {"f:metadata": {"f:annotations": {".": {}, "f:x": {}},
+                                                                                     "f:labels": {".": {}, "f:y": {}}}}}], **more}
 
 
 def namespace(number: int) -> dict[str, Any]:
@@ -36,7 +38,8 @@ def namespace(number: int) -> dict[str, Any]:
     block = f"{1_000_000_000 + number * 10_000}/10000"
     return {"metadata": metadata(name, labels={"kubernetes.io/metadata.name": name, "security.nodens.io/constraints": "enforce",
                                                "pod-security.nodens.io/enforce": level, "pod-security.nodens.io/warn": "restricted",
-                                               "pod-security.kubernetes.io/enforce": level, "pod-security.kubernetes.io/warn": "restricted"},
+                                               "pod-security.kubernetes.io/enforce": level,
+                                               "pod-security.kubernetes.io/warn": "restricted"},
                                  annotations={"openshift.io/sa.scc.uid-range": block, "openshift.io/sa.scc.supplemental-groups": block,
                                               "openshift.io/sa.scc.mcs": f"s0:c{number % 500 + 1},c{number % 300}"}),
             "spec": {"finalizers": ["kubernetes"]}, "status": {"phase": "Active"}}
@@ -48,34 +51,44 @@ def binding(number: int) -> dict[str, Any]:
     subject: dict[str, Any] = {"kind": "Group", "apiGroup": RBAC, "name": f"group-{team}"}
     if kind == 2:
         subject = {"kind": "ServiceAccount", "namespace": f"team-{team}", "name": "builder"}
-    return {"metadata": metadata(f"binding-{kind}", namespace=f"team-{team}"), "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+    return {"metadata": metadata(f"binding-{kind}", namespace=f"team-{team}"),
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
             "subjects": [subject, {"kind": "User", "apiGroup": RBAC, "name": f"user-{team}"}]}
 
 
 def constraint(number: int) -> dict[str, Any]:
     """Constraints for all users, ten that precede them and fit nearly every pod, as anyuid does,
     and many laxer ones, as operators install them."""
-    common: dict[str, Any] = {"metadata": metadata(f"made-{number:03}"), "allowPrivilegedContainer": False, "allowHostDirVolumePlugin": False,
-                              "seLinuxContext": {"type": "MustRunAs"}, "fsGroup": {"type": "MustRunAs"}, "supplementalGroups": {"type": "RunAsAny"},
-                              "volumes": ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"]}
+    common: dict[str, Any] = {"metadata": metadata(f"made-{number:03}"), "allowPrivilegedContainer": False,
+                              "allowHostDirVolumePlugin": False,
+                              "seLinuxContext": {"type": "MustRunAs"}, "fsGroup": {"type": "MustRunAs"},
+                              "supplementalGroups": {"type": "RunAsAny"},
+                              "volumes": ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim",
+                                          "projected", "secret"]}
     if number < 2:
         level = ["AllowHostLevel", "RequirePodLevel"][number]
         user = [{"type": "MustRunAsRange"}, {"type": "MustRunAsRange", "uidRangeMin": 1000, "uidRangeMax": 65534}][number]
         window = {"type": "MustRunAs", "ranges": [{"min": 1000, "max": 65534}]}
         groups = [{}, {"fsGroup": window, "supplementalGroups": window}][number]
-        return common | groups | {"metadata": metadata(["restricted-v2", "restricted-v3"][number]), "allowPrivilegeEscalation": False, "userNamespaceLevel": level,
-                         "requiredDropCapabilities": ["ALL"], "allowedCapabilities": ["NET_BIND_SERVICE"], "seccompProfiles": ["runtime/default"], "runAsUser": user}
+        return common | groups | {"metadata": metadata(["restricted-v2", "restricted-v3"][number]), "allowPrivilegeEscalation": False,
+                                  "userNamespaceLevel": level,
+                         "requiredDropCapabilities": ["ALL"], "allowedCapabilities": ["NET_BIND_SERVICE"],
+                                  "seccompProfiles": ["runtime/default"], "runAsUser": user}
     if number < 12:
-        return common | {"priority": number, "runAsUser": {"type": "RunAsAny"}, "fsGroup": {"type": "RunAsAny"}, "requiredDropCapabilities": ["MKNOD"]}
-    return common | {"runAsUser": {"type": "RunAsAny"}, "allowedCapabilities": ["CHOWN", "KILL"][: number % 3], "requiredDropCapabilities": ["MKNOD"],
+        return common | {"priority": number, "runAsUser": {"type": "RunAsAny"}, "fsGroup": {"type": "RunAsAny"},
+                         "requiredDropCapabilities": ["MKNOD"]}
+    return common | {"runAsUser": {"type": "RunAsAny"}, "allowedCapabilities": ["CHOWN", "KILL"][: number % 3],
+                     "requiredDropCapabilities": ["MKNOD"],
                      "allowHostNetwork": number % 5 == 0, "allowHostPID": number % 7 == 0, "seccompProfiles": ["runtime/default"],
                      "users": [f"system:serviceaccount:operator-{number}:default"]}
 
 
 def node(number: int) -> dict[str, Any]:
-    images = [{"names": [f"registry.example/image-{number % 50}-{one}:v1", f"registry.example/image@sha256:{one:064x}"], "sizeBytes": 10**8} for one in range(30)]
+    images = [{"names": [f"registry.example/image-{number % 50}-{one}:v1", f"registry.example/image@sha256:{one:064x}"],
+               "sizeBytes": 10**8} for one in range(30)]
     conditions = [{"type": kind, "status": "False", "lastHeartbeatTime": "2026-01-01T00:00:00Z", "reason": "KubeletHasSufficientMemory",
-                   "message": "kubelet has sufficient memory available"} for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")]
+                   "message": "kubelet has sufficient memory available"}
+                  for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")]
     return {"metadata": metadata(f"node-{number}", labels={"kubernetes.io/hostname": f"node-{number}", "kubernetes.io/os": "linux"}),
             "spec": {"podCIDR": "10.0.0.0/24"}, "status": {"conditions": conditions, "images": images, "runtimeHandlers": [
                 {"name": "", "features": {"userNamespaces": True, "recursiveReadOnlyMounts": True}}]}}
@@ -89,7 +102,8 @@ def role(number: int) -> dict[str, Any]:
 def cluster_role(number: int) -> dict[str, Any]:
     name = ["restricted-v2", "restricted-v3", "userns-root"][number] if number < 3 else ""
     if name:
-        rules = [{"apiGroups": ["security.nodens.io"], "resources": ["securitycontextconstraints"], "resourceNames": [name], "verbs": ["use"]}]
+        rules = [{"apiGroups": ["security.nodens.io"], "resources": ["securitycontextconstraints"], "resourceNames": [name],
+                  "verbs": ["use"]}]
         return {"metadata": metadata(f"nodens:scc:{name}"), "rules": rules}
     return {"metadata": metadata(["edit", "view"][number - 3] if number < 5 else f"cluster-role-{number}"), "rules": [
         {"apiGroups": [f"group-{one}"], "resources": ["a", "b", "c"], "verbs": ["get", "list", "watch"]} for one in range(20)]}
@@ -141,7 +155,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             first = int(query.get("continue", ["0"])[0])
             last = min(count, first + int(query.get("limit", [str(count)])[0]))
             more = {"continue": str(last), "remainingItemCount": count - last} if last < count else {}
-            self.answer({"kind": NAMES.get(address.path, "") + "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1000", **more}, "items": [make(one) for one in range(first, last)]})
+            self.answer({"kind": NAMES.get(address.path, "") + "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1000", **more},
+                         "items": [make(one) for one in range(first, last)]})
 
     def do_POST(self) -> None:
         """Access reviews: only the roles above grant access, and the guard has them in its

@@ -22,7 +22,8 @@ def connect(port: int) -> http.client.HTTPSConnection:
 
 def review(pod: dict[str, Any], old: dict[str, Any] | None = None) -> bytes:
     return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "u", "operation": "UPDATE" if old else "CREATE", "resource": {"group": "", "version": "v1", "resource": "pods"}, "namespace": "large",
+        "uid": "u", "operation": "UPDATE" if old else "CREATE", "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "namespace": "large",
         "name": "p", "userInfo": {"username": "alice", "groups": ["system:authenticated"]}, "object": pod, "oldObject": old}}).encode()
 
 
@@ -40,17 +41,20 @@ def ask(port: int, method: str, path: str, body: bytes = b"") -> tuple[int, byte
 
 def large(port: int) -> dict[str, Any]:
     """An update of an object of etcd's maximum size, twice in one review."""
-    pod = {"kind": "Pod", "metadata": {"name": "p", "annotations": {"a": "x" * (3 << 20)}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    pod = {"kind": "Pod", "metadata": {"name": "p", "annotations": {"a": "x" * (3 << 20)}},
+           "spec": {"containers": [{"name": "c", "image": "i"}]}}
     body = review(pod, pod)
     status, answer = ask(port, "POST", "/validate", body)
-    return {"status": status, "bytes": len(body), "allowed": json.loads(answer)["response"]["allowed"] if status == 200 else answer.decode()}
+    return {"status": status, "bytes": len(body), "allowed": json.loads(answer)["response"]["allowed"] if status == 200
+            else answer.decode()}
 
 
 def refused(port: int) -> dict[str, int]:
     deep = b'{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":' + b"[" * 1_000_000 + b"]" * 1_000_000 + b"}"
     return {"too large": ask(port, "POST", "/validate", b" " * (17 << 20))[0], "too deep": ask(port, "POST", "/validate", deep)[0],
             "no json": ask(port, "POST", "/mutate", b"{")[0], "no review": ask(port, "POST", "/pod-security", b"{}")[0],
-            "empty": ask(port, "POST", "/validate")[0], "GET": ask(port, "GET", "/validate")[0], "elsewhere": ask(port, "POST", "/other")[0]}
+            "empty": ask(port, "POST", "/validate")[0], "GET": ask(port, "GET", "/validate")[0],
+            "elsewhere": ask(port, "POST", "/other")[0]}
 
 
 def waits(one: socket.socket) -> bool:
@@ -95,17 +99,20 @@ def slow(port: int) -> dict[str, Any]:
     slowest, answered = 0.0, 0
     for _ in range(50):
         began = time.monotonic()
-        answered += ask(port, "POST", "/validate", review({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}))[0] == 200
+        answered += ask(port, "POST", "/validate",
+                        review({"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}))[0] == 200
         slowest = max(slowest, time.monotonic() - began)
     return {"opened": len(held), "slowest": slowest, "answered": answered, "waiting": sum(waits(one) for one in held)}
 
 
 def privileged(port: int) -> dict[str, Any]:
     """May alice have a privileged pod?"""
-    pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"hostPID": True, "containers": [{"name": "c", "securityContext": {"privileged": True}}]}}
+    pod = {"kind": "Pod", "metadata": {"name": "p"},
+           "spec": {"hostPID": True, "containers": [{"name": "c", "securityContext": {"privileged": True}}]}}
     status, answer = ask(port, "POST", "/validate", review(pod).replace(b'"large"', b'"cut-off"'))
     response = json.loads(answer)["response"] if status == 200 else {"allowed": False, "status": {"code": status}}
-    return {"allowed": response["allowed"], "code": response.get("status", {}).get("code", 200), "message": response.get("status", {}).get("message", "")}
+    return {"allowed": response["allowed"], "code": response.get("status", {}).get("code", 200),
+            "message": response.get("status", {}).get("message", "")}
 
 
 def metrics(port: int) -> dict[str, float]:
@@ -152,4 +159,5 @@ def kept(port: int) -> dict[str, int]:
 if __name__ == "__main__":
     if sys.argv[1] == "leaders":
         leaders(int(sys.argv[2]))
-    print(json.dumps({"large": large, "refused": refused, "slow": slow, "unauthenticated": unauthenticated, "privileged": privileged, "metrics": metrics, "serial": serial, "kept": kept}[sys.argv[1]](int(sys.argv[2]))))
+    print(json.dumps({"large": large, "refused": refused, "slow": slow, "unauthenticated": unauthenticated, "privileged": privileged,
+                      "metrics": metrics, "serial": serial, "kept": kept}[sys.argv[1]](int(sys.argv[2]))))

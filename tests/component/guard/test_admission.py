@@ -41,7 +41,8 @@ def test_root_is_refused_until_userns_root_is_granted(plane: Plane, node: str) -
     assert scc(pod) == "userns-root" and pod["spec"]["hostUsers"] is False
     # a revoked grant takes effect
     plane.kubectl("delete", "rolebinding", "-n", ns, "alice-nodens-scc-userns-root")
-    plane.eventually(lambda output: "not usable by user" in output, "the end of the grant", ns, {"hostUsers": False}, context=ROOT, ok=False)
+    plane.eventually(lambda output: "not usable by user" in output, "the end of the grant", ns, {"hostUsers": False}, context=ROOT,
+                     ok=False)
 
 
 def test_a_grant_applies_to_its_namespace_only(plane: Plane) -> None:
@@ -55,7 +56,8 @@ def test_a_service_account_may_use_what_its_user_may_not(plane: Plane) -> None:
     ns = plane.namespace("accounts")
     plane.grant(ns, "nodens:scc:privileged", "system:serviceaccount:accounts:strong")
     plane.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "strong", "namespace": ns}})
-    pod = plane.eventually(lambda pod: scc(pod) == "privileged", "the grant", ns, {"serviceAccountName": "strong", "hostPID": True}, context={"privileged": True})
+    pod = plane.eventually(lambda pod: scc(pod) == "privileged", "the grant", ns, {"serviceAccountName": "strong", "hostPID": True},
+                           context={"privileged": True})
     assert pod["metadata"]["annotations"]["security.nodens.io/validated-scc-subject-type"] == "serviceaccount"
     plane.create(ns, {"hostPID": True}, context={"privileged": True}, ok=False)
 
@@ -164,7 +166,8 @@ def test_a_namespace_can_ask_for_user_namespaces_and_can_require_them(plane: Pla
 
 
 def test_a_pod_created_before_its_ranges_gets_a_retryable_denial(plane: Plane) -> None:
-    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "young", "labels": {"security.nodens.io/constraints": "enforce"}}})
+    plane.apply({"apiVersion": "v1", "kind": "Namespace",
+                 "metadata": {"name": "young", "labels": {"security.nodens.io/constraints": "enforce"}}})
     plane.grant("young", "edit", "alice")
     plane.namespace_known("young")
     plane.may("alice", "create", "pods", "young")

@@ -24,7 +24,8 @@ def test_a_resize_must_fit_and_needs_access_to_the_constraint(plane: Plane) -> N
 
     def resize(name: str) -> batch.Answer:
         return batch.run(plane.one, [{"method": "PATCH", "path": f"/api/v1/namespaces/{ns}/pods/{name}/resize", "body": body,
-                                      "type": "application/strategic-merge-patch+json", "user": "alice", "groups": ["system:authenticated"]}])[0]
+                                      "type": "application/strategic-merge-patch+json", "user": "alice",
+                                      "groups": ["system:authenticated"]}])[0]
 
     weak, strange = resize("weak"), resize("strong")
     assert weak[0] == 200, weak
@@ -48,16 +49,21 @@ def test_a_mirror_pod_of_a_node_is_not_changed(plane: Plane, node: str) -> None:
 def test_a_sidecar_added_after_the_guard_is_filled_too(plane: Plane) -> None:
     ns = plane.namespace("meshed")
     ca = base64.b64encode((plane.one.state / "pki/ca.crt").read_bytes()).decode()
-    plane.apply({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "zz-injector"}, "webhooks": [
-        {"name": "injector.example.com", "clientConfig": {"url": f"https://127.0.0.1:{injector.PORT}/", "caBundle": ca}, "sideEffects": "None",
-         "admissionReviewVersions": ["v1"], "failurePolicy": "Fail", "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ns}},
+    plane.apply({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+                 "metadata": {"name": "zz-injector"}, "webhooks": [
+        {"name": "injector.example.com", "clientConfig": {"url": f"https://127.0.0.1:{injector.PORT}/", "caBundle": ca},
+         "sideEffects": "None",
+         "admissionReviewVersions": ["v1"], "failurePolicy": "Fail",
+         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": ns}},
          "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}]}]})
     try:
         wait_until(lambda: len(plane.create(ns, {})["spec"]["containers"]) == 2, "the injector")
         pod = plane.create(ns, {})
         assert scc(pod) == "restricted-v2"
         for container in pod["spec"]["containers"]:
-            assert container["securityContext"]["runAsUser"] == 1000650000 and container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert container["securityContext"]["runAsUser"] == 1000650000 and container["securityContext"]["capabilities"] == {
+                "drop": ["ALL"]
+            }
     finally:
         plane.kubectl("delete", "mutatingwebhookconfiguration", "zz-injector")
 

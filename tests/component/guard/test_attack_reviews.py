@@ -22,7 +22,8 @@ ROOM = 8 << 20
 
 
 def pod(name: str = "p", annotations: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
-    return {"kind": "Pod", "metadata": {"name": name, "annotations": annotations or {}}, "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
+    return {"kind": "Pod", "metadata": {"name": name, "annotations": annotations or {}},
+            "spec": {"containers": [{"name": "c", "image": "i"}], **spec}}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +52,8 @@ def test_a_second_common_name_does_not_count(alone: Alone) -> None:
 def test_a_name_is_compared_as_a_whole(alone: Alone) -> None:
     """Certificates whose names begin or end like an allowed one, differ in case, or are an e-mail
     address of that name request reviews."""
-    attempts = {"longer": f"/CN={CLIENT}2", "shorter": f"/CN={CLIENT[:-1]}", "case": f"/CN={CLIENT.upper()}", "group": f"/O={CLIENT}/CN=dev"}
+    attempts = {"longer": f"/CN={CLIENT}2", "shorter": f"/CN={CLIENT[:-1]}", "case": f"/CN={CLIENT.upper()}",
+                "group": f"/O={CLIENT}/CN=dev"}
     for name, subject in attempts.items():
         alone.pki.leaf(name, subject)
     alone.pki.leaf("mail", "/CN=dev", san=f"email:{CLIENT}@x")
@@ -108,7 +110,8 @@ def test_probe_paths_give_no_access_to_other_paths(alone: Alone) -> None:
 # ---- limits
 
 def raw(alone: Alone, client: str | None) -> ssl.SSLSocket:
-    return alone.pki.context(client).wrap_socket(socket.create_connection(("127.0.0.1", alone.port), timeout=30), server_hostname="127.0.0.1")
+    return alone.pki.context(client).wrap_socket(socket.create_connection(("127.0.0.1", alone.port), timeout=30),
+                                                 server_hostname="127.0.0.1")
 
 
 def test_one_address_without_certificates_does_not_take_all_connections(tmp_path: Path) -> None:
@@ -129,7 +132,8 @@ def test_one_address_without_certificates_does_not_take_all_connections(tmp_path
 def test_half_sent_bodies_without_a_certificate_take_no_memory(alone: Alone) -> None:
     """Peers without a certificate send large bodies and stop before the end."""
     def resident() -> int:
-        return sum(int(line.split()[1]) for one in family(alone.process.pid) for line in Path(f"/proc/{one}/status").read_text().splitlines()
+        return sum(int(line.split()[1]) for one in family(alone.process.pid)
+                   for line in Path(f"/proc/{one}/status").read_text().splitlines()
                    if line.startswith("VmRSS:")) * 1024
 
     before, held = resident(), []
@@ -167,7 +171,8 @@ def test_one_client_does_not_use_up_all_queries_of_the_api_server(tmp_path: Path
         own = [found[4][0] for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)]
         began = time.monotonic()
         source = next((one for one in [*own, "127.0.0.2"] if one != "127.0.0.1"), "127.0.0.2")
-        secure = ssl._create_unverified_context().wrap_socket(socket.create_connection(("127.0.0.1", alone.port), timeout=30, source_address=(source, 0)))
+        secure = ssl._create_unverified_context().wrap_socket(socket.create_connection(("127.0.0.1", alone.port), timeout=30,
+                                                                                       source_address=(source, 0)))
         body = json.dumps(review(object=POD, userInfo={"username": "dev", "groups": ["system:authenticated"]})).encode()
         secure.sendall(b"POST /mutate HTTP/1.1\r\nHost: g\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
         answer = b"".join(iter(lambda: secure.recv(65536), b"")).decode()
@@ -244,10 +249,12 @@ def test_exec_into_a_root_pod_needs_more_than_restricted_v2(alone: Alone, record
     root, for any recorded constraint."""
     alone.api.pods["/api/v1/namespaces/n/pods/root"] = pod("root", {"security.nodens.io/scc": recorded} if recorded else {}, **ROOT_POD)
     for subresource in ("exec", "attach"):
-        answer = alone.decide("/validate/enforce", operation="CONNECT", subResource=subresource, name="root", object={"kind": "PodExecOptions"})
+        answer = alone.decide("/validate/enforce", operation="CONNECT", subResource=subresource, name="root",
+                              object={"kind": "PodExecOptions"})
         assert answer["allowed"] is False and "exceeds your permissions" in answer["status"]["message"], answer
     strong = {"username": "root-user", "groups": ["system:masters"]}
-    assert alone.decide("/validate/enforce", operation="CONNECT", subResource="exec", name="root", userInfo=strong, object={})["allowed"] is True
+    assert alone.decide("/validate/enforce", operation="CONNECT", subResource="exec", name="root", userInfo=strong,
+                        object={})["allowed"] is True
 
 
 def test_an_obsolete_seccomp_annotation_gives_no_access(alone: Alone) -> None:
@@ -255,8 +262,10 @@ def test_an_obsolete_seccomp_annotation_gives_no_access(alone: Alone) -> None:
     creation."""
     context = {"fsGroup": 1000650000, "seLinuxOptions": {"level": "s0:c26,c5"}, "seccompProfile": {"type": "RuntimeDefault"}}
     container = {"name": "c", "image": "i", "securityContext": {
-        "runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "Unconfined"}}}
-    dead = {"container.seccomp.security.alpha.kubernetes.io/c": "runtime/default", "seccomp.security.alpha.kubernetes.io/pod": "runtime/default"}
+        "runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+        "seccompProfile": {"type": "Unconfined"}}}
+    dead = {"container.seccomp.security.alpha.kubernetes.io/c": "runtime/default",
+            "seccomp.security.alpha.kubernetes.io/pod": "runtime/default"}
     made = pod("loose", dead, securityContext=context, containers=[container])
     alone.api.pods["/api/v1/namespaces/n/pods/loose"] = made
     for request in ({"operation": "CONNECT", "subResource": "exec", "name": "loose", "object": {}}, {"object": made}):
@@ -264,7 +273,8 @@ def test_an_obsolete_seccomp_annotation_gives_no_access(alone: Alone) -> None:
         assert answer["allowed"] is False and "unconfined is not an allowed seccomp profile" in answer["status"]["message"], answer
 
 
-FITTING = {"securityContext": {"fsGroup": 1000650000, "seLinuxOptions": {"level": "s0:c26,c5"}, "seccompProfile": {"type": "RuntimeDefault"}}}
+FITTING = {"securityContext": {"fsGroup": 1000650000, "seLinuxOptions": {"level": "s0:c26,c5"},
+                               "seccompProfile": {"type": "RuntimeDefault"}}}
 CONTEXT = {"runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 
@@ -284,7 +294,8 @@ def test_an_apparmor_profile_is_found_in_every_place(alone: Alone, where: str, p
         name = "c" if where == "annotation" else "other"
         made = pod(annotations={f"container.apparmor.security.beta.kubernetes.io/{name}": profile}, **FITTING, containers=[plain])
     else:
-        made["spec"][{"container": "containers", "init container": "initContainers", "ephemeral container": "ephemeralContainers"}[where]] = [bad]
+        made["spec"][{"container": "containers", "init container": "initContainers",
+                      "ephemeral container": "ephemeralContainers"}[where]] = [bad]
     for path in ("/validate/enforce", "/mutate/enforce"):
         answer = alone.decide(path, object=made)
         assert answer["allowed"] is False and f"{profile} is not an allowed AppArmor profile" in answer["status"]["message"], answer
@@ -295,7 +306,8 @@ def test_an_apparmor_profile_is_found_in_every_place(alone: Alone, where: str, p
     {"os": {"name": "windows"}, "containers": [{"name": "c", "securityContext": {"windowsOptions": {"hostProcess": True}}}]},
     {"os": {"name": "windows"}, "volumes": [{"name": "v", "hostPath": {"path": "C:\\"}}]},
     {"os": {"name": "windows"}, "containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
-    {"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": [{"name": "c", "securityContext": CONTEXT | {"windowsOptions": {"hostProcess": True}}}], **FITTING},
+    {"nodeSelector": {"kubernetes.io/os": "windows"},
+     "containers": [{"name": "c", "securityContext": CONTEXT | {"windowsOptions": {"hostProcess": True}}}], **FITTING},
 ])
 def test_windows_pods_do_not_bypass_the_constraints(alone: Alone, spec: dict[str, Any]) -> None:
     """A pod that names Windows as its operating system, or a Windows node, accesses its host."""

@@ -46,7 +46,8 @@ def test_the_names_of_a_certificate_decide_its_rights(tmp_path: Path) -> None:
         pod = review(object={"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}})
         said = {who: (alone.ask("POST", "/mutate", pod, client=who)[0], alone.ask("GET", "/metrics", client=who)[0])
                 for who in ("client", "dns", "uri", "prometheus", "stranger", "forged")}
-        assert said == {"client": (200, 200), "dns": (200, 200), "uri": (200, 200), "prometheus": (403, 200), "stranger": (403, 403), "forged": (401, 401)}
+        assert said == {"client": (200, 200), "dns": (200, 200), "uri": (200, 200), "prometheus": (403, 200), "stranger": (403, 403),
+                        "forged": (401, 401)}
         assert "refused a client" in alone.log()
         assert alone.metric("nodens_guard_clients_refused_total") == 5
 

@@ -23,7 +23,8 @@ def test_a_deleted_grant_ends_within_90_seconds_while_the_watch_is_cut(plane: Pl
     guard_config(state, "cut", port=PORT, allocateRanges=False, kubeconfig="/run/cluster/cut.kubeconfig")
     ns = plane.namespace("cut-off")
     plane.grant(ns, "nodens:scc:privileged", "alice")
-    proxy = subprocess.Popen(plane.one.command(["python3", "-B", "/nodens/tests/component/guard/cut_proxy.py", str(PROXY), "6443", "/run/cluster/cut"]))
+    proxy = subprocess.Popen(plane.one.command(["python3", "-B", "/nodens/tests/component/guard/cut_proxy.py", str(PROXY), "6443",
+                                                "/run/cluster/cut"]))
     try:
         time.sleep(1)
         with guard_running(plane, state, "cut", PORT):

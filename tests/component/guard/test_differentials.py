@@ -16,7 +16,8 @@ NAMESPACES = [f"rbac-{number}" for number in range(6)]
 GROUP = "rbac.authorization.k8s.io"
 CONSTRAINTS = ["restricted-v2", "anyuid", "privileged", "userns-root", "made-up"]
 # users that the other tests do not use: some of the generated roles grant a lot
-USERS = ["dora", "emil", "frida", "system:serviceaccount:rbac-0:one", "system:serviceaccount:rbac-1:one", "system:serviceaccount:rbac-0:two", "a:b"]
+USERS = ["dora", "emil", "frida", "system:serviceaccount:rbac-0:one", "system:serviceaccount:rbac-1:one",
+         "system:serviceaccount:rbac-0:two", "a:b"]
 GROUPS = ["devs", "ops", "system:unheard-of", "system:serviceaccounts:rbac-0", "system:serviceaccounts:rbac-1"]
 
 
@@ -32,7 +33,8 @@ def lines(plane: Plane, program: str, things: list[dict[str, Any]]) -> list[str]
 def test_rules_around_hostusers_equal_the_api_servers(plane: Plane) -> None:
     rng = random.Random(4)
     pods = [valid_pods.draw(rng, f"p{number}", obeys=False) for number in range(PODS)]
-    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "host-users", "labels": {"security.nodens.io/constraints": "off"}}})
+    plane.apply({"apiVersion": "v1", "kind": "Namespace",
+                 "metadata": {"name": "host-users", "labels": {"security.nodens.io/constraints": "off"}}})
     answers = batch.run(plane.one, [{"method": "POST", "path": "/api/v1/namespaces/host-users/pods?dryRun=All", "body": pod | {
         "spec": pod["spec"] | {"serviceAccountName": "default", "automountServiceAccountToken": False}}} for pod in pods])
     ours = lines(plane, "tests/component/policy/driver", [{"op": "hostusers", "pod": pod, "gate": True} for pod in pods])
@@ -49,8 +51,10 @@ def test_rules_around_hostusers_equal_the_api_servers(plane: Plane) -> None:
 def rule(rng: random.Random) -> dict[str, Any]:
     if rng.random() < 0.05:
         return {"nonResourceURLs": ["/metrics"], "verbs": ["use", "get"]}
-    made: dict[str, Any] = {"apiGroups": rng.choice([["security.nodens.io"], ["security.nodens.io"], ["*"], [""], ["security.openshift.io"], ["apps", "security.nodens.io"]]),
-                            "resources": rng.choice([["securitycontextconstraints"]] * 3 + [["*"], ["pods"], ["*/status"], ["securitycontextconstraints/status"]]),
+    made: dict[str, Any] = {"apiGroups": rng.choice([["security.nodens.io"], ["security.nodens.io"], ["*"], [""], ["security.openshift.io"],
+                                                     ["apps", "security.nodens.io"]]),
+                            "resources": rng.choice([["securitycontextconstraints"]] * 3
+                                                    + [["*"], ["pods"], ["*/status"], ["securitycontextconstraints/status"]]),
                             "verbs": rng.choice([["use"], ["use"], ["*"], ["get", "list"], ["get", "use"]])}
     if rng.random() < 0.6:
         made["resourceNames"] = rng.sample([*CONSTRAINTS, ""], rng.choice([1, 1, 2]))
@@ -67,9 +71,11 @@ def subject(rng: random.Random, cluster: bool) -> dict[str, Any]:
 def cluster_of_rights(rng: random.Random) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
     for number in range(40):
-        made.append({"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", "metadata": {"name": f"test-{number}"}, "rules": [rule(rng) for _ in range(rng.choice([0, 1, 1, 2]))]})
+        made.append({"apiVersion": f"{GROUP}/v1", "kind": "ClusterRole", "metadata": {"name": f"test-{number}"},
+                     "rules": [rule(rng) for _ in range(rng.choice([0, 1, 1, 2]))]})
     for number in range(40):
-        made.append({"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": {"name": f"test-{number % 10}", "namespace": NAMESPACES[number % len(NAMESPACES)]},
+        made.append({"apiVersion": f"{GROUP}/v1", "kind": "Role",
+                     "metadata": {"name": f"test-{number % 10}", "namespace": NAMESPACES[number % len(NAMESPACES)]},
                      "rules": [one for one in (rule(rng) for _ in range(2)) if "apiGroups" in one]})
     for number in range(90):
         cluster = rng.random() < 0.15
@@ -77,7 +83,8 @@ def cluster_of_rights(rng: random.Random) -> list[dict[str, Any]]:
         name = f"test-{rng.randrange(42 if role == 'ClusterRole' else 12)}"  # some do not exist
         made.append({"apiVersion": f"{GROUP}/v1", "kind": "ClusterRoleBinding" if cluster else "RoleBinding",
                      "metadata": {"name": f"test-{number}"} | ({} if cluster else {"namespace": rng.choice(NAMESPACES)}),
-                     "roleRef": {"apiGroup": GROUP, "kind": role, "name": name}, "subjects": [subject(rng, cluster) for _ in range(rng.choice([0, 1, 1, 2, 3]))]})
+                     "roleRef": {"apiGroup": GROUP, "kind": role, "name": name},
+                     "subjects": [subject(rng, cluster) for _ in range(rng.choice([0, 1, 1, 2, 3]))]})
     return made
 
 
@@ -90,7 +97,8 @@ def access_review(asked: dict[str, Any]) -> dict[str, Any]:
     return {"method": "POST", "path": "/apis/authorization.k8s.io/v1/subjectaccessreviews", "body": {
         "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": {
             "user": asked["user"], "groups": asked["groups"], "resourceAttributes": {
-                "namespace": asked["namespace"], "verb": "use", "group": "security.nodens.io", "resource": "securitycontextconstraints", "name": asked["name"]}}}}
+                "namespace": asked["namespace"], "verb": "use", "group": "security.nodens.io", "resource": "securitycontextconstraints",
+                "name": asked["name"]}}}}
 
 
 def test_the_rbac_index_agrees_with_the_api_server(plane: Plane) -> None:

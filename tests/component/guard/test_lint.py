@@ -22,7 +22,8 @@ PODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def lint(plane: Plane, *arguments: str) -> dict[str, dict[str, Any]]:
     """Results of lint for each of the pods, as written."""
-    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "x", "securityContext": context}], **spec}}
+    pods = [{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+             "spec": {"containers": [{"name": "c", "image": "x", "securityContext": context}], **spec}}
             for name, (spec, context) in PODS.items()]
     (plane.one.state / "lint.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": pods}))
     done = plane.inside.capture([NODENS, "lint", "--json", *arguments, "--kubeconfig", f"{STATE}/admin.kubeconfig", f"{STATE}/lint.json"])
@@ -76,7 +77,8 @@ def test_lint_uses_the_ranges_of_the_namespace(plane: Plane) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [
         {"name": "c", "image": "x", "securityContext": {"runAsUser": 1000650007}}]}}
     (plane.one.state / "ranged.json").write_text(json.dumps(pod))
-    words = [NODENS, "lint", "--json", "--as", "alice", "--namespace", ns, "--kubeconfig", f"{STATE}/admin.kubeconfig", f"{STATE}/ranged.json"]
+    words = [NODENS, "lint", "--json", "--as", "alice", "--namespace", ns, "--kubeconfig", f"{STATE}/admin.kubeconfig",
+             f"{STATE}/ranged.json"]
     output = json.loads(plane.inside.capture(words).stdout)["pods"][0]["withHostUsers"]
     assert (output["constraint"], output["needsGrant"]) == ("restricted-v2", False)
     assert scc(plane.create(ns, {}, context={"runAsUser": 1000650007})) == "restricted-v2"

@@ -20,13 +20,15 @@ NODE = "node1"
 @pytest.fixture(scope="session")
 def staffed() -> Iterator[Plane]:
     """A control plane with a node. The guard allocates the ranges of namespaces."""
-    with guarded(cluster.Options(name="guard-node", runtime="nodens", images=("e2e", "podman"), webhooks=(Webhook("guard", "exec sleep infinity"),))) as made:
+    with guarded(cluster.Options(name="guard-node", runtime="nodens", images=("e2e", "podman"),
+                                 webhooks=(Webhook("guard", "exec sleep infinity"),))) as made:
         yield made
 
 
 def team(plane: Plane, name: str, **labels: str) -> str:
     """A namespace that enforces constraints and in which alice may edit."""
-    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"security.nodens.io/constraints": "enforce", **labels}}})
+    plane.apply({"apiVersion": "v1", "kind": "Namespace",
+                 "metadata": {"name": name, "labels": {"security.nodens.io/constraints": "enforce", **labels}}})
     plane.grant(name, "edit", "alice")
     wait_until(lambda: plane.one.kubectl("get", "serviceaccount", "default", "-n", name).returncode == 0, "the service account")
     wait_until(lambda: "sa.scc.uid-range" in plane.kubectl("get", "namespace", name, "-o", "json"), "the namespace's ranges")
@@ -40,7 +42,8 @@ def running(plane: Plane, ns: str, name: str) -> dict[str, Any]:
         return json.loads(plane.kubectl("get", "pod", name, "-n", ns, "-o", "json"))
 
     try:
-        wait_until(lambda: pod()["status"].get("phase") == "Running" and pod()["status"]["containerStatuses"][0]["ready"], f"{name} running", 300)
+        wait_until(lambda: pod()["status"].get("phase") == "Running" and pod()["status"]["containerStatuses"][0]["ready"],
+                   f"{name} running", 300)
     except AssertionError as error:
         raise AssertionError(f"{error}: {plane.kubectl('describe', 'pod', name, '-n', ns)[-2000:]}") from None
     return pod()
@@ -136,7 +139,12 @@ def test_podman_runs_containers_in_a_nested_container_pod(staffed: Plane) -> Non
     pod = started(staffed, ns, "p", spec, 310004, **container)
     assert scc(pod) == "nested-container"
     image = inside(staffed, ns, "p", "podman --log-level=error pull -q oci-archive:/archive.tar").splitlines()[-1]
-    output = inside(staffed, ns, "p", f"podman run --rm {image} sh -c 'id -u; hostname; ps -o pid= | head -n 1; touch /etc/mine && stat -c %u /etc/mine'").split()
+    output = inside(
+        staffed,
+        ns,
+        "p",
+        f"podman run --rm {image} sh -c 'id -u; hostname; ps -o pid= | head -n 1; touch /etc/mine && stat -c %u /etc/mine'",
+    ).split()
     assert (output[0], output[2], output[3]) == ("0", "1", "0") and output[1] != "p", output
     assert inside(staffed, ns, "p", f"podman run --rm --user 33 {image} id -u").strip().endswith("33")
     inside(staffed, ns, "p", f"podman run -d --name kept {image} sleep 310005 && podman run -d --user 33 {image} sleep 310006")
@@ -153,8 +161,10 @@ def test_podman_fails_in_the_same_pod_with_a_masked_proc(staffed: Plane) -> None
     """Shows that podman above depends on what the constraint allows."""
     ns = team(staffed, "masked")
     granted(staffed, ns, "nested-container")
-    started(staffed, ns, "p", {"hostUsers": False, "securityContext": {"fsGroup": 1000}, "volumes": [{"name": "storage", "emptyDir": {}}]}, 310007, image=PODMAN,
-            volumeMounts=[{"name": "storage", "mountPath": "/storage"}], securityContext={"runAsUser": 1000, "capabilities": {"add": ["SETUID", "SETGID"]}})
+    started(staffed, ns, "p", {"hostUsers": False, "securityContext": {"fsGroup": 1000}, "volumes": [{"name": "storage", "emptyDir": {}}]},
+            310007, image=PODMAN,
+            volumeMounts=[{"name": "storage", "mountPath": "/storage"}],
+            securityContext={"runAsUser": 1000, "capabilities": {"add": ["SETUID", "SETGID"]}})
     image = inside(staffed, ns, "p", "podman --log-level=error pull -q oci-archive:/archive.tar").splitlines()[-1]
     assert "proc" in inside(staffed, ns, "p", f"podman run --rm {image} true", ok=False)
 
@@ -163,7 +173,8 @@ def test_podman_fails_in_the_same_pod_with_a_masked_proc(staffed: Plane) -> None
 def test_a_static_pod_appears_in_a_namespace_that_enforces(staffed: Plane) -> None:
     ns = team(staffed, "static")
     spec = {"hostNetwork": True, "hostPID": True, "terminationGracePeriodSeconds": 1, "containers": [
-        {"name": "c", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sleep", "310008"], "securityContext": {"privileged": True}}]}
+        {"name": "c", "image": BUSYBOX, "imagePullPolicy": "Never", "command": ["sleep", "310008"],
+         "securityContext": {"privileged": True}}]}
     manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "agent", "namespace": ns}, "spec": spec}
     path = "/etc/kubernetes/manifests/agent.json"
     staffed.one.node_exec(["sh", "-c", f"cat >{path}"], stdin=json.dumps(manifest))

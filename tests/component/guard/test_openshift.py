@@ -8,47 +8,61 @@ from conftest import Plane, guard_config, guard_running
 
 V9 = ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"]
 LEGACY = {"allowPrivilegeEscalation": True, "requiredDropCapabilities": ["KILL", "MKNOD", "SETUID", "SETGID"], "allowedCapabilities": None}
-V2 = {"allowPrivilegeEscalation": False, "requiredDropCapabilities": ["ALL"], "allowedCapabilities": ["NET_BIND_SERVICE"], "seccompProfiles": ["runtime/default"]}
+V2 = {"allowPrivilegeEscalation": False, "requiredDropCapabilities": ["ALL"], "allowedCapabilities": ["NET_BIND_SERVICE"],
+      "seccompProfiles": ["runtime/default"]}
 ANY = {"type": "RunAsAny"}
 HOST = {"allowHostNetwork": True, "allowHostPorts": True}
-MKNOD = {"allowPrivilegeEscalation": True, "requiredDropCapabilities": ["MKNOD"], "allowedCapabilities": None, "runAsUser": ANY, "fsGroup": ANY}
+MKNOD = {"allowPrivilegeEscalation": True, "requiredDropCapabilities": ["MKNOD"], "allowedCapabilities": None, "runAsUser": ANY,
+         "fsGroup": ANY}
 
 
 def window(least: int) -> dict[str, Any]:
     ranges = {"type": "MustRunAs", "ranges": [{"min": least, "max": 65534}]}
-    return {"runAsUser": {"type": "MustRunAsRange", "uidRangeMin": least, "uidRangeMax": 65534}, "fsGroup": ranges, "supplementalGroups": ranges,
+    return {"runAsUser": {"type": "MustRunAsRange", "uidRangeMin": least, "uidRangeMax": 65534}, "fsGroup": ranges,
+            "supplementalGroups": ranges,
             "userNamespaceLevel": "RequirePodLevel"}
 
 
 CONSTRAINTS: dict[str, dict[str, Any]] = {
     "restricted": LEGACY | {"groups": []}, "restricted-v2": V2, "restricted-v3": V2 | window(1000),
-    "nonroot": LEGACY | {"runAsUser": {"type": "MustRunAsNonRoot"}, "fsGroup": ANY}, "nonroot-v2": V2 | {"runAsUser": {"type": "MustRunAsNonRoot"}, "fsGroup": ANY},
-    "nested-container": window(0) | {"allowPrivilegeEscalation": True, "requiredDropCapabilities": None, "allowedCapabilities": ["SETUID", "SETGID"],
-                                     "seccompProfiles": ["*"], "seLinuxContext": {"type": "MustRunAs", "seLinuxOptions": {"type": "container_engine_t"}}},
+    "nonroot": LEGACY | {"runAsUser": {"type": "MustRunAsNonRoot"}, "fsGroup": ANY},
+    "nonroot-v2": V2 | {"runAsUser": {"type": "MustRunAsNonRoot"}, "fsGroup": ANY},
+    "nested-container": window(0)
+    | {"allowPrivilegeEscalation": True, "requiredDropCapabilities": None, "allowedCapabilities": ["SETUID", "SETGID"],
+                                     "seccompProfiles": ["*"],
+       "seLinuxContext": {"type": "MustRunAs", "seLinuxOptions": {"type": "container_engine_t"}}},
     "anyuid": MKNOD | {"priority": 10, "groups": ["system:cluster-admins"]},
     "hostmount-anyuid": MKNOD | {"allowHostDirVolumePlugin": True, "volumes": [*V9, "hostPath", "nfs"],
                                  "users": ["system:serviceaccount:openshift-infra:pv-recycler-controller"]},
     "hostmount-anyuid-v2": MKNOD | {"allowHostDirVolumePlugin": True, "volumes": [*V9, "hostPath", "nfs"], "seLinuxContext": ANY},
-    "hostnetwork": LEGACY | HOST | {"supplementalGroups": {"type": "MustRunAs"}}, "hostnetwork-v2": V2 | HOST | {"supplementalGroups": {"type": "MustRunAs"}},
-    "hostaccess": LEGACY | HOST | {"allowHostPID": True, "allowHostIPC": True, "allowHostDirVolumePlugin": True, "volumes": [*V9, "hostPath"]},
-    "privileged": HOST | {"allowPrivilegedContainer": True, "allowHostPID": True, "allowHostIPC": True, "allowHostDirVolumePlugin": True, "volumes": ["*"],
-                          "allowedCapabilities": ["*"], "requiredDropCapabilities": None, "allowedUnsafeSysctls": ["*"], "seccompProfiles": ["*"],
+    "hostnetwork": LEGACY | HOST | {"supplementalGroups": {"type": "MustRunAs"}},
+    "hostnetwork-v2": V2 | HOST | {"supplementalGroups": {"type": "MustRunAs"}},
+    "hostaccess": LEGACY | HOST
+    | {"allowHostPID": True, "allowHostIPC": True, "allowHostDirVolumePlugin": True, "volumes": [*V9, "hostPath"]},
+    "privileged": HOST
+    | {"allowPrivilegedContainer": True, "allowHostPID": True, "allowHostIPC": True, "allowHostDirVolumePlugin": True, "volumes": ["*"],
+                          "allowedCapabilities": ["*"], "requiredDropCapabilities": None, "allowedUnsafeSysctls": ["*"],
+       "seccompProfiles": ["*"],
                           "runAsUser": ANY, "fsGroup": ANY, "seLinuxContext": ANY, "allowPrivilegeEscalation": True,
-                          "users": ["system:admin", "system:serviceaccount:openshift-infra:build-controller"], "groups": ["system:cluster-admins", "system:nodes"]},
+                          "users": ["system:admin", "system:serviceaccount:openshift-infra:build-controller"],
+       "groups": ["system:cluster-admins", "system:nodes"]},
 }
 
 
 def manifest(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    common = {"allowHostDirVolumePlugin": False, "allowHostIPC": False, "allowHostNetwork": False, "allowHostPID": False, "allowHostPorts": False,
+    common = {"allowHostDirVolumePlugin": False, "allowHostIPC": False, "allowHostNetwork": False, "allowHostPID": False,
+              "allowHostPorts": False,
               "allowPrivilegedContainer": False, "defaultAddCapabilities": None, "fsGroup": {"type": "MustRunAs"}, "priority": None,
               "readOnlyRootFilesystem": False, "runAsUser": {"type": "MustRunAsRange"}, "seLinuxContext": {"type": "MustRunAs"},
               "supplementalGroups": ANY, "users": [], "groups": [], "volumes": V9}
     return {"apiVersion": "security.openshift.io/v1", "kind": "SecurityContextConstraints", "metadata": {"name": name, "annotations": {
-        "include.release.openshift.io/self-managed-high-availability": "true", "kubernetes.io/description": "as OpenShift has it"}}, **common, **fields}
+        "include.release.openshift.io/self-managed-high-availability": "true", "kubernetes.io/description": "as OpenShift has it"}},
+            **common, **fields}
 
 
 def test_openshifts_manifests_apply_in_every_way_and_the_guard_uses_them(plane: Plane) -> None:
-    guard_config(plane.one.state, "openshift", port=9461, group="security.openshift.io", allocateRanges=False, kubeconfig="/run/cluster/admin.kubeconfig")
+    guard_config(plane.one.state, "openshift", port=9461, group="security.openshift.io", allocateRanges=False,
+                 kubeconfig="/run/cluster/admin.kubeconfig")
     with contextlib.ExitStack() as stack:
         plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "--config", "/run/cluster/openshift.yaml", "crd"))
         stack.callback(plane.kubectl, "delete", "crd", "securitycontextconstraints.security.openshift.io")

@@ -19,7 +19,8 @@ WORDS = "admission webhook \"pod-security.security.nodens.io\" denied the reques
 
 
 def make_namespace(plane: Plane, name: str, labels: dict[str, str]) -> str:
-    plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": {"security.nodens.io/constraints": "off", **labels}}})
+    plane.apply({"apiVersion": "v1", "kind": "Namespace",
+                 "metadata": {"name": name, "labels": {"security.nodens.io/constraints": "off", **labels}}})
     plane.namespace_known(name)
     return name
 
@@ -32,7 +33,8 @@ def twins(plane: Plane, name: str, labels: dict[str, str]) -> tuple[str, str]:
 
 
 def creation(namespace: str, thing: dict[str, Any]) -> dict[str, Any]:
-    kinds = {"Pod": "api/v1", "ReplicationController": "api/v1", "PodTemplate": "api/v1", "Deployment": "apis/apps/v1", "ReplicaSet": "apis/apps/v1",
+    kinds = {"Pod": "api/v1", "ReplicationController": "api/v1", "PodTemplate": "api/v1", "Deployment": "apis/apps/v1",
+             "ReplicaSet": "apis/apps/v1",
              "StatefulSet": "apis/apps/v1", "DaemonSet": "apis/apps/v1", "Job": "apis/batch/v1", "CronJob": "apis/batch/v1"}
     path = f"/{kinds[thing['kind']]}/namespaces/{namespace}/{thing['kind'].lower()}s?dryRun=All"
     return {"method": "POST", "path": path, "body": thing, "user": "alice", "groups": ["system:masters", "system:authenticated"]}
@@ -55,7 +57,8 @@ def audit_of(plane: Plane, ids: set[str]) -> dict[str, dict[str, str]]:
 
 
 def ours(annotations: dict[str, str]) -> dict[str, str]:
-    return {key.split("/")[1]: value for key, value in annotations.items() if ".security.nodens.io/" in key and key.startswith("pod-security")}
+    return {key.split("/")[1]: value for key, value in annotations.items() if ".security.nodens.io/" in key
+            and key.startswith("pod-security")}
 
 
 def theirs(annotations: dict[str, str]) -> dict[str, str]:
@@ -98,12 +101,14 @@ def template(rng: random.Random, number: int) -> dict[str, Any]:
     if kind in ("Job", "CronJob"):
         inner["spec"]["restartPolicy"] = "Never"
         job = {"spec": {"template": inner}}
-        return {"apiVersion": "batch/v1", "kind": kind, **name, **(job if kind == "Job" else {"spec": {"schedule": "* * * * *", "jobTemplate": job}})}
+        return {"apiVersion": "batch/v1", "kind": kind, **name,
+                **(job if kind == "Job" else {"spec": {"schedule": "* * * * *", "jobTemplate": job}})}
     if kind == "PodTemplate":
         return {"apiVersion": "v1", "kind": kind, **name, "template": inner}
     version = "v1" if kind == "ReplicationController" else "apps/v1"
     selector = {"a": "b"} if version == "v1" else {"matchLabels": {"a": "b"}}
-    return {"apiVersion": version, "kind": kind, **name, "spec": {"selector": selector, "template": inner} | ({"serviceName": "s"} if kind == "StatefulSet" else {})}
+    return {"apiVersion": version, "kind": kind, **name,
+            "spec": {"selector": selector, "template": inner} | ({"serviceName": "s"} if kind == "StatefulSet" else {})}
 
 
 def test_templates_of_controllers_are_warned_about_and_never_refused(plane: Plane) -> None:
@@ -117,7 +122,8 @@ def test_templates_of_controllers_are_warned_about_and_never_refused(plane: Plan
 def test_denials_have_the_plugins_texts(plane: Plane) -> None:
     rng = random.Random(3)
     levels = [("restricted", "latest"), ("baseline", "v1.29"), ("restricted", "v1.34")]
-    pairs = [twins(plane, f"refuses-{number}", {"enforce": level, "enforce-version": version}) for number, (level, version) in enumerate(levels)]
+    pairs = [twins(plane, f"refuses-{number}", {"enforce": level, "enforce-version": version}) for number,
+             (level, version) in enumerate(levels)]
     refused, _, _ = compare(plane, pairs, [valid_pods.draw(rng, f"p{number}", obeys=True) for number in range(REFUSALS)])
     assert REFUSALS / 4 < refused < REFUSALS
     print(f"{REFUSALS} pods: {refused} denied with the plugin's texts")
@@ -128,7 +134,8 @@ def test_a_stricter_namespace_warns_about_pods_it_would_deny(plane: Plane) -> No
     bad = {"hostPID": True}, {"hostPID": True}, {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, {}
     for number, spec in enumerate(bad):
         plane.create(name, dict(spec), user="", name=f"there-{number}", dry_run=False)
-    answers = batch.run(plane.one, [{"method": "PATCH", "path": f"/api/v1/namespaces/{name}?dryRun=All", "type": "application/merge-patch+json",
+    answers = batch.run(plane.one,
+                        [{"method": "PATCH", "path": f"/api/v1/namespaces/{name}?dryRun=All", "type": "application/merge-patch+json",
                                      "body": {"metadata": {"labels": {prefix + "enforce": level}}}}
                                     for level in ("baseline", "restricted", "privileged") for prefix in (OURS, THEIRS)])
     for mine, other in zip(answers[::2], answers[1::2], strict=False):
@@ -139,9 +146,11 @@ def test_a_stricter_namespace_warns_about_pods_it_would_deny(plane: Plane) -> No
 
 
 def test_invalid_labels_are_denied_when_they_are_written(plane: Plane) -> None:
-    for labels in ({"enforce": "mild"}, {"enforce": "baseline", "warn": "x", "enforce-version": "v2"}, {"warn-version": "new", "warn": "baseline"}):
+    for labels in ({"enforce": "mild"}, {"enforce": "baseline", "warn": "x", "enforce-version": "v2"},
+                   {"warn-version": "new", "warn": "baseline"}):
         answers = batch.run(plane.one, [{"method": "POST", "path": "/api/v1/namespaces?dryRun=All", "body": {
-            "apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "odd", "labels": {prefix + key: value for key, value in labels.items()}}}}
+            "apiVersion": "v1", "kind": "Namespace",
+            "metadata": {"name": "odd", "labels": {prefix + key: value for key, value in labels.items()}}}}
             for prefix in (OURS, THEIRS)])
         mine, other = [body["message"] for _, body, _, _ in answers]
         assert answers[0][0] == answers[1][0] == 422

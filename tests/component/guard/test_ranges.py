@@ -40,7 +40,8 @@ def start(plane: Plane, stack: contextlib.ExitStack, number: int) -> object:
 def test_pods_use_the_block_and_level_of_their_namespace(plane: Plane) -> None:
     with contextlib.ExitStack() as stack:
         start(plane, stack, 0)
-        plane.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ranged", "labels": {"security.nodens.io/constraints": "enforce"}}})
+        plane.apply({"apiVersion": "v1", "kind": "Namespace",
+                     "metadata": {"name": "ranged", "labels": {"security.nodens.io/constraints": "enforce"}}})
         plane.grant("ranged", "edit", "alice")
         wait_until(lambda: ranges(plane)["ranged"] is not None, "a range")
         found = json.loads(plane.kubectl("get", "namespace", "ranged", "-o", "json"))["metadata"]["annotations"]
@@ -55,7 +56,8 @@ class Leaders:
     killed at work."""
 
     def __init__(self, plane: Plane) -> None:
-        self.process = subprocess.Popen(plane.one.command(["python3", "-B", "-u", "/nodens/tests/component/guard/talk.py", "leaders", str(FIRST_PORT)]),
+        self.process = subprocess.Popen(plane.one.command(["python3", "-B", "-u", "/nodens/tests/component/guard/talk.py", "leaders",
+                                                           str(FIRST_PORT)]),
                                         stdout=subprocess.PIPE, text=True)
 
     def next(self) -> int:

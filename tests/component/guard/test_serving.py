@@ -86,7 +86,8 @@ def test_many_pods_cost_one_query_for_each_constraint(plane: Plane) -> None:
     # last one, it has seen all.
     plane.eventually(lambda pod: scc(pod) == "anyuid", "the grants", ns, {}, user="carla", context={"runAsUser": 0})
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "p-"}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
-    asked = [{"method": "POST", "path": f"/api/v1/namespaces/{ns}/pods?dryRun=All", "body": pod, "user": "bertha", "groups": ["system:authenticated"]}] * 60
+    asked = [{"method": "POST", "path": f"/api/v1/namespaces/{ns}/pods?dryRun=All", "body": pod, "user": "bertha",
+              "groups": ["system:authenticated"]}] * 60
     before, began = talk(plane, "metrics")["nodens_guard_access_reviews_total"], time.monotonic()
     answers = batch.run(plane.one, asked)
     after = talk(plane, "metrics")["nodens_guard_access_reviews_total"]

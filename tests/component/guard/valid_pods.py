@@ -25,7 +25,8 @@ def profile(rng: random.Random) -> Json:
 
 
 def selinux(rng: random.Random) -> Json:
-    return {"type": rng.choice(["container_t", "container_init_t", "spc_t", ""]), "level": "s0:c1,c2"} | rng.choice([{}, {}, {"user": "u"}, {"role": "r"}])
+    return {"type": rng.choice(["container_t", "container_init_t", "spc_t", ""]),
+            "level": "s0:c1,c2"} | rng.choice([{}, {}, {"user": "u"}, {"role": "r"}])
 
 
 def context(rng: random.Random, proc_mounts: list[str]) -> Json:
@@ -79,7 +80,8 @@ def draw(rng: random.Random, name: str, obeys: bool) -> Json:
         maybe(rng, whole, "runAsUser", 0.3, [1000, 0])
         maybe(rng, whole, "fsGroup", 0.2, [1000, 0])
         if rng.random() < 0.3 and not host_network:
-            whole["sysctls"] = rng.sample([one for one in SYSCTLS if not spec.get("hostIPC") or one["name"].startswith("net.")], rng.choice([1, 1, 2]))
+            whole["sysctls"] = rng.sample([one for one in SYSCTLS if not spec.get("hostIPC") or one["name"].startswith("net.")],
+                                          rng.choice([1, 1, 2]))
         if rng.random() < 0.3:
             whole["seLinuxOptions"] = selinux(rng)
         if rng.random() < 0.6:

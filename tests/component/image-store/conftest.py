@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-cri with a store of its own and a registry that can be slow: what becomes of the store when something is killed or the disk is full."""
+"""nodens-cri with a store of its own and a registry that can be slow: what becomes of the store when something is killed or the disk is
+full."""
 import os
 import subprocess
 from collections.abc import Iterator

@@ -33,7 +33,8 @@ def try_pull(client: object, name: str) -> grpc.RpcError | None:
 
 
 @pytest.mark.parametrize("kind", ["bytes", "inodes"])
-def test_a_full_disk_is_a_clean_error_and_no_more(site: runtimes.registry_server.Site, known: world.Known, directory: Path, messages: runtimes.Messages, kind: str) -> None:
+def test_a_full_disk_is_a_clean_error_and_no_more(site: runtimes.registry_server.Site, known: world.Known, directory: Path,
+                                                  messages: runtimes.Messages, kind: str) -> None:
     name, codes, pulled = known.names[3], [], 0
     for step in STEPS_KIB if kind == "bytes" else STEPS_INODES:
         small = f"size={step}k" if kind == "bytes" else f"nr_inodes={step},size=100m"
@@ -53,7 +54,8 @@ def test_a_full_disk_is_a_clean_error_and_no_more(site: runtimes.registry_server
                 codes.append(error.code())
                 assert "No space left on device" in error.details(), error.details()
                 world.wait_until_swept(place / "images")
-                subprocess.run(["mount", "-o", f"remount,size=200m{',nr_inodes=100000' if kind == 'inodes' else ''}", str(place)], check=True)
+                subprocess.run(["mount", "-o", f"remount,size=200m{',nr_inodes=100000' if kind == 'inodes' else ''}", str(place)],
+                               check=True)
                 client.pull(name)
                 assert world.check(place / "images", client, known) == {name}
             client.remove_image(name)
@@ -64,7 +66,8 @@ def test_a_full_disk_is_a_clean_error_and_no_more(site: runtimes.registry_server
     assert set(codes) == {grpc.StatusCode.RESOURCE_EXHAUSTED}, codes
 
 
-def test_an_image_can_be_removed_from_a_full_disk(site: runtimes.registry_server.Site, known: world.Known, directory: Path, messages: runtimes.Messages) -> None:
+def test_an_image_can_be_removed_from_a_full_disk(site: runtimes.registry_server.Site, known: world.Known, directory: Path,
+                                                  messages: runtimes.Messages) -> None:
     with disk(directory / "disk", "size=20m") as place:
         runtime = runtimes.NodensCri(directory / "r", messages, store=place / "images")
         runtimes.trust(site, runtime.certificates)

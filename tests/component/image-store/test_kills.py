@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-cri or its helper is killed at any instant of pulls, removals and the sweeping of garbage: the next daemon finds a consistent store."""
+"""nodens-cri or its helper is killed at any instant of pulls, removals and the sweeping of garbage: the next daemon finds a consistent
+store."""
 import os
 import random
 import signal
@@ -89,7 +90,8 @@ def no_helper_is_left(seconds: float = 10) -> None:
         time.sleep(0.02)
 
 
-def test_the_store_is_consistent_after_any_kill(site: runtimes.registry_server.Site, known: world.Known, directory: Path, messages: runtimes.Messages,
+def test_the_store_is_consistent_after_any_kill(site: runtimes.registry_server.Site, known: world.Known, directory: Path,
+                                                messages: runtimes.Messages,
                                                 request: pytest.FixtureRequest) -> None:
     seed = request.config.getoption("--seed") or random.randrange(1 << 32)
     dice, wanted, kills = random.Random(seed), request.config.getoption("--kills"), {"nodens-cri": 0, "helpers": 0}

@@ -23,7 +23,8 @@ def large(site: runtimes.registry_server.Site) -> str:
 
 
 @pytest.mark.parametrize("victim", ["nodens-cri", "deadline"])
-def test_a_pull_that_was_cut_off_is_resumed(site: runtimes.registry_server.Site, large: str, directory: Path, messages: runtimes.Messages, victim: str) -> None:
+def test_a_pull_that_was_cut_off_is_resumed(site: runtimes.registry_server.Site, large: str, directory: Path, messages: runtimes.Messages,
+                                            victim: str) -> None:
     runtime = runtimes.NodensCri(directory / "r", messages)
     with Wire(site.port, rate=4 << 20) as wire:
         runtimes.trust(site, runtime.certificates, f"https://{runtimes.registry_server.testbed.HOST}:{wire.port}")
@@ -31,7 +32,8 @@ def test_a_pull_that_was_cut_off_is_resumed(site: runtimes.registry_server.Site,
 
         def pull() -> None:
             with pytest.raises(grpc.RpcError):
-                client.images.PullImage(client.pb.PullImageRequest(image=client.pb.ImageSpec(image=large)), timeout=3 if victim == "deadline" else 60)
+                client.images.PullImage(client.pb.PullImageRequest(image=client.pb.ImageSpec(image=large)), timeout=3
+                                        if victim == "deadline" else 60)
 
         thread = threading.Thread(target=pull)
         thread.start()

@@ -28,7 +28,8 @@ def layer(seed: str, files: int = 12) -> bytes:
     for number in range(files):
         size = source.choice([0, 300, 5000, 40000])
         entries.append(make.entry(f"d-{seed}/f{number}", source.randbytes(size), uid=number, mode=0o4755 if number == 3 else 0o640))
-    return make.tar(*entries, make.hardlink(f"d-{seed}/link", f"d-{seed}/f0"), make.symlink(f"d-{seed}/soft", "f1"), make.entry(f"d-{seed}/.wh.f99"))
+    return make.tar(*entries, make.hardlink(f"d-{seed}/link", f"d-{seed}/f0"), make.symlink(f"d-{seed}/soft", "f1"),
+                    make.entry(f"d-{seed}/.wh.f99"))
 
 
 def image(number: int) -> make.Image:
@@ -74,7 +75,8 @@ def fingerprint(layer: Path) -> str:
 
 def listed(client: Any) -> dict[str, list[str]]:
     """Names by image."""
-    return {image.id: [*image.repo_tags, *image.repo_digests] for image in client.images.ListImages(client.pb.ListImagesRequest(), timeout=30).images}
+    return {image.id: [*image.repo_tags, *image.repo_digests]
+            for image in client.images.ListImages(client.pb.ListImagesRequest(), timeout=30).images}
 
 
 def check(store: Path, client: Any, known: Known) -> set[str]:

@@ -38,7 +38,8 @@ def test_a_package_is_installed_upgraded_with_running_pods_and_removed(site: run
     eventually(client.network_ready, 30, "a network")
 
     world = Pods(client, f"{site.name}/{validation.SHELL}", tmp_path, "systemd")
-    kept = [world.run(userns=userns, name=f"kept-{userns}").container("i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done") for userns in (True, False)]
+    kept = [world.run(userns=userns, name=f"kept-{userns}").container("i=0; while :; do echo $i; i=$((i+1)); sleep 0.1; done")
+            for userns in (True, False)]
     pids = [one.pid() for one in kept]
     daemon = pods_module.peer_pid(SOCKET)
     install(new)

@@ -15,11 +15,13 @@ NAMES = ["a", "web", "side-car", "init", "x" * 63, "", 'q"uote', "n\u00e4me", "t
 CAPABILITIES = ["NET_BIND_SERVICE", "CHOWN", "KILL", "SETUID", "SETGID", "SYS_ADMIN", "CAP_SYS_ADMIN", "NET_RAW", "ALL", "all", "", "chown",
                 "SYS_CHROOT", "AUDIT_WRITE", "DAC_OVERRIDE", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SETPCAP", "SYS_TIME", "<&>"]
 SYSCTLS = ["kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range",
-           "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout",
+           "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time",
+           "net.ipv4.tcp_fin_timeout",
            "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "kernel.msgmax",
            "net/ipv4/tcp_syncookies", "kernel.shm*", ""]
 GOOD_VOLUMES = ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"]
-BAD_VOLUMES = ["hostPath", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi", "glusterfs", "rbd", "flexVolume", "cinder",
+BAD_VOLUMES = ["hostPath", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi", "glusterfs", "rbd", "flexVolume",
+               "cinder",
                "cephfs", "flocker", "fc", "azureFile", "vsphereVolume", "quobyte", "azureDisk", "photonPersistentDisk", "portworxVolume",
                "scaleIO", "storageos"]
 SELINUX_TYPES = ["", "container_t", "container_init_t", "container_kvm_t", "container_engine_t", "spc_t", "super_t", "container_T"]
@@ -81,7 +83,8 @@ class Drawer:
 
     def capabilities(self) -> Json:
         capabilities: dict[str, Json] = {}
-        self.maybe(capabilities, "add", 0.5, lambda: self.names(CAPABILITIES[:1] if self.rng.random() < 0.5 else CAPABILITIES[:5], CAPABILITIES))
+        self.maybe(capabilities, "add", 0.5,
+                   lambda: self.names(CAPABILITIES[:1] if self.rng.random() < 0.5 else CAPABILITIES[:5], CAPABILITIES))
         self.maybe(capabilities, "drop", 0.9, lambda: ["ALL"] if not self.bad() else self.names(["ALL"], CAPABILITIES))
         return capabilities
 
@@ -208,7 +211,8 @@ def draw_labels(rng: random.Random) -> dict[str, str]:
     labels = {}
     for mode in ("enforce", "audit", "warn"):
         if rng.random() < 0.6:
-            labels[f"pod-security.kubernetes.io/{mode}"] = rng.choice(["privileged", "baseline", "restricted", "restricted", "", "Baseline", "x\n"])
+            labels[f"pod-security.kubernetes.io/{mode}"] = rng.choice(["privileged", "baseline", "restricted", "restricted", "", "Baseline",
+                                                                       "x\n"])
         if rng.random() < 0.5:
             labels[f"pod-security.kubernetes.io/{mode}-version"] = rng.choice(
                 ["latest", "v1.0", "v1.24", "v1.36", "v1.99", "v1.01", "1.24", "v2.0", "v1.", "v1.-1", "v1.+1", "v1.1\n", "v1.4294967296",

@@ -130,16 +130,19 @@ class Containerd:
         (self.hosts / "hosts.toml").write_text(f'server = "https://{site.name}"\n[host."https://{site.name}"]\n  ca = "{site.authority}"\n')
         self.socket = directory / "containerd.sock"
         (directory / "config.toml").write_text(f'version = 3\nroot = "{directory}/root"\nstate = "{directory}/state"\n'
-                                               f'disabled_plugins = ["io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"]\n'
+                                               f'disabled_plugins = ["io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime", '
+                                               f'"io.containerd.grpc.v1.cri"]\n'
                                                f'[grpc]\n  address = "{self.socket}"\n[ttrpc]\n  address = "{self.socket}.ttrpc"\n')
-        self.process = subprocess.Popen([str(registry_server.program("containerd", "containerd")), "--config", str(directory / "config.toml")],
+        self.process = subprocess.Popen([str(registry_server.program("containerd", "containerd")), "--config",
+                                         str(directory / "config.toml")],
                                         stdout=open(directory / "log", "wb"), stderr=subprocess.STDOUT)
         deadline = time.monotonic() + 20
         while not self.socket.exists() and time.monotonic() < deadline:
             time.sleep(0.1)
 
     def ctr(self, *arguments: str) -> None:
-        done = subprocess.run([str(registry_server.program("containerd", "ctr")), "-a", str(self.socket), *arguments], capture_output=True, text=True)
+        done = subprocess.run([str(registry_server.program("containerd", "ctr")), "-a", str(self.socket), *arguments], capture_output=True,
+                              text=True)
         assert done.returncode == 0, done.stderr + (self.directory / "log").read_text()[-2000:]
 
     def pull(self, reference: str) -> tuple[float, float]:
@@ -175,7 +178,8 @@ def main() -> int:
             ours.append((seconds, used))
             os.sync()
             other.append(theirs.pull(reference))
-            print(f"nodens {seconds:.2f} s, processors {used:.2f} s, memory {peak / 1e6:.1f} MB in all, largest process {largest / 1e6:.1f} MB; "
+            print(f"nodens {seconds:.2f} s, processors {used:.2f} s, memory {peak / 1e6:.1f} MB in all, largest process "
+                  f"{largest / 1e6:.1f} MB; "
                   f"containerd {other[-1][0]:.2f} s, processors {other[-1][1]:.2f} s", flush=True)
         theirs.end()
     for number, what in enumerate(("clock", "processors")):

@@ -65,13 +65,15 @@ class Fetcher:
 
     def offer(self, *diff_ids: str) -> None:
         """Offers an image whose config lists these diff IDs."""
-        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": {"type": "layers", "diff_ids": [f"sha256:{one}" for one in diff_ids]}})
+        config = json.dumps({"architecture": "amd64", "os": "linux", "config": {},
+                             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{one}" for one in diff_ids]}})
         layers = [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": f"sha256:{one}", "size": 1024} for one in diff_ids]
         manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "layers": layers, "config": {
             "mediaType": "application/vnd.oci.image.config.v1+json", "digest": "sha256:" + sha(config.encode()), "size": len(config)}})
         for text in (config, manifest):
             Path(self.blobs, sha(text.encode())).write_text(text)
-        self.line(event="done", images=[{"manifestDigest": "sha256:" + sha(manifest.encode()), "configDigest": "sha256:" + sha(config.encode()), "names": []}])
+        self.line(event="done", images=[{"manifestDigest": "sha256:" + sha(manifest.encode()),
+                                         "configDigest": "sha256:" + sha(config.encode()), "names": []}])
 
     def line(self, **event: Any) -> None:
         print(json.dumps(event), flush=True)
@@ -84,13 +86,15 @@ class Fetcher:
             tree = Path(self.blobs, top, self.plan["victim"], "fs/etc")
             tree.mkdir(parents=True, exist_ok=True)
             (tree / "passwd").write_text("PLANTED")
-            (tree.parents[1] / "layer.json").write_text(json.dumps({"diffId": "sha256:" + self.plan["victim"], "parent": "", "size": 1, "inodes": 1}))
+            (tree.parents[1] / "layer.json").write_text(json.dumps({"diffId": "sha256:" + self.plan["victim"], "parent": "", "size": 1,
+                                                                    "inodes": 1}))
         self.send(FINISH)
         self.offer(self.plan["victim"])
 
     def say(self) -> None:
         """Forges an event of the unpacker."""
-        self.line(event="unpacked", chain="sha256:" + self.plan["victim"], diffId="sha256:" + self.plan["victim"], parent="", size=1, inodes=1)
+        self.line(event="unpacked", chain="sha256:" + self.plan["victim"], diffId="sha256:" + self.plan["victim"], parent="", size=1,
+                  inodes=1)
         self.send(FINISH)
         self.offer(self.plan["victim"])
 

@@ -18,7 +18,8 @@ from nodenstest.images import Image, directory, entry, tar
 
 HERE = Path(__file__).parent
 HONEST = tar(directory("etc"), entry("etc/passwd", b"root:x:0:0:the real one:/root:/bin/sh\n"))
-ALWAYS = {"fork", "unshare", "mount", "open_tree", "chroot", "ptrace", "process_vm_readv", "kill", "kill all", "execve", "io_uring", "bpf", "keyctl", "userfaultfd",
+ALWAYS = {"fork", "unshare", "mount", "open_tree", "chroot", "ptrace", "process_vm_readv", "kill", "kill all", "execve", "io_uring", "bpf",
+          "keyctl", "userfaultfd",
           "open_by_handle_at", "unix socket", "pair of datagram sockets"}
 
 
@@ -75,7 +76,8 @@ def test_code_in_the_fetcher_can_leave_nothing_but_files(store: puller.Store, re
     later pull or the daemon would use them."""
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     found = attempts(result)
-    for what in ("symlink in partial", "symlink in blobs", "directory in partial", "hard link in partial", "rename in partial", "time of partial", "FIFO in partial"):
+    for what in ("symlink in partial", "symlink in blobs", "directory in partial", "hard link in partial", "rename in partial",
+                 "time of partial", "FIFO in partial"):
         assert found[what] == "EPERM", (what, found[what])
     assert not list(store.partial.iterdir()) and not list((staging / "blobs").iterdir())
 
@@ -85,7 +87,8 @@ def test_code_in_the_archive_reader_reaches_only_its_own_tree(store: puller.Stor
     digest."""
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("tar"))
     found = attempts(result)
-    assert {found[way] for way in ("/unpack", "/layers", "/../unpack/layers", "../../../layers", "/proc/self/fd/4", "/empty")} == {"ENOENT"}, found
+    assert {found[way]
+            for way in ("/unpack", "/layers", "/../unpack/layers", "../../../layers", "/proc/self/fd/4", "/empty")} == {"ENOENT"}, found
     assert found["parent of the root"] == "EXDEV" and found["block device"] == "EPERM" and "another descriptor" not in found
     # it is not trusted: the hash worker's digest names the layer
     assert found["forged report"] == "worked"
@@ -201,7 +204,9 @@ def test_a_compromised_fetcher_cannot_place_a_tree(node: Node, registry: fake_re
     node.start({"victim": sha(HONEST), "archive": HONEST.hex()}, fetchHelper="evil_fetcher.py")
     assert TRICKS[trick] in node.refusal(f"evil.example/{trick}:1")
     assert node.layers() == []
-    assert (node.honest(registry) / "etc/passwd").read_text().startswith("root:x:0:0:the real one"), "an honest image has the attacker's layer"
+    assert (node.honest(registry) / "etc/passwd").read_text().startswith("root:x:0:0:the real one"), (
+        "an honest image has the attacker's layer"
+    )
     assert node.layers() == [sha(HONEST)]
 
 

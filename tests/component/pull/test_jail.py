@@ -108,7 +108,8 @@ def test_the_unpackers_jail_has_no_network_and_no_rights_outside_its_user_namesp
         assert all(mine[kind] != theirs[kind] for kind in mine), theirs
         interfaces = Path(f"/proc/{process}/net/dev").read_text().splitlines()[2:]
         assert [line.split(":")[0].strip() for line in interfaces] in ([], ["lo"]), interfaces
-    for process, wanted in [(cells.supervisor, FILES | 1 << SYS_ADMIN | 1 << SYS_CHROOT | 1 << SETPCAP), *[(one, 0) for one in cells.streams],
+    for process, wanted in [(cells.supervisor, FILES | 1 << SYS_ADMIN | 1 << SYS_CHROOT | 1 << SETPCAP),
+                            *[(one, 0) for one in cells.streams],
                             *[(one, FILES) for one in cells.trees]]:
         seen = status(process)
         assert int(seen["CapEff"], 16) == int(seen["CapPrm"], 16) == int(seen["CapBnd"], 16) == wanted

@@ -53,7 +53,8 @@ class Outcome:
 CASES: list[Case] = []
 
 
-def case(name: str, words: str | None = "", check: Callable[[Outcome], None] | None = None, seconds: float = puller.DEADLINE, **more: Any) -> Any:
+def case(name: str, words: str | None = "", check: Callable[[Outcome], None] | None = None, seconds: float = puller.DEADLINE,
+         **more: Any) -> Any:
     def add(arrange: Callable[[fake_registry.Registry], str]) -> Any:
         CASES.append(Case(name, arrange, words, check, more, seconds))
         return arrange
@@ -88,13 +89,16 @@ def absent(*names: str) -> Callable[[Outcome], None]:
 layer("a name that climbs", tar(entry("../../../../../../tmp/climbed", b"x")), None, inside("tmp/climbed"))
 layer("an absolute name", tar(entry(OUTSIDE + "/absolute", b"x")), None, inside(OUTSIDE[1:] + "/absolute"))
 layer("a name that climbs in the middle", tar(entry("a/../../../b/../../c", b"x")), None, inside("c"))
-layer("a directory through an absolute symbolic link", tar(symlink("out", OUTSIDE), entry("out/file", b"x")), None, inside(OUTSIDE[1:] + "/file"))
+layer("a directory through an absolute symbolic link", tar(symlink("out", OUTSIDE), entry("out/file", b"x")), None,
+      inside(OUTSIDE[1:] + "/file"))
 layer("a directory through a climbing symbolic link", tar(symlink("out", "../../../../../.." + OUTSIDE), entry("out/file", b"x")), None,
       inside(OUTSIDE[1:] + "/file"))
-layer("a chain of symbolic links to the root", tar(symlink("a", "b"), symlink("b", "/"), entry("a/etc/shadow", b"x")), None, inside("etc/shadow"))
+layer("a chain of symbolic links to the root", tar(symlink("a", "b"), symlink("b", "/"), entry("a/etc/shadow", b"x")), None,
+      inside("etc/shadow"))
 layer("a file over a symbolic link to the outside", tar(symlink("link", OUTSIDE + "/victim"), entry("link", b"x")), None,
       lambda o: inside("link")(o) or (not (o.top() / "link").is_symlink()) or pytest.fail("still a link"))
-layer("a directory over a symbolic link to the outside", tar(symlink("link", OUTSIDE), directory("link"), entry("link/f", b"x")), None, inside("link/f"))
+layer("a directory over a symbolic link to the outside", tar(symlink("link", OUTSIDE), directory("link"), entry("link/f", b"x")), None,
+      inside("link/f"))
 layer("a loop of symbolic links", tar(symlink("a", "b"), symlink("b", "a"), entry("a/file", b"x")), "loop")
 layer("a symbolic link to itself", tar(symlink("a", "a"), entry("a/b/c", b"x")), "loop")
 layer("symbolic links that double at every step",
@@ -105,7 +109,8 @@ layer("a symbolic link through descriptors", tar(symlink("fd", "/proc/self/fd/3"
 layer("a hard link to a file of the host", tar(hardlink("passwd", "/etc/shadow")), "hard link")
 layer("a hard link that climbs", tar(hardlink("passwd", "../../../../etc/passwd")), "hard link")
 layer("a hard link through a symbolic link to the outside", tar(symlink("out", "/etc"), hardlink("stolen", "out/hostname")), "hard link")
-layer("a hard link to a symbolic link stays a link", tar(symlink("out", "/etc/shadow"), hardlink("stolen", "out"), entry("stolen", b"x")), None,
+layer("a hard link to a symbolic link stays a link", tar(symlink("out", "/etc/shadow"), hardlink("stolen", "out"), entry("stolen", b"x")),
+      None,
       lambda o: (o.top() / "stolen").read_bytes() == b"x" or pytest.fail("followed"))
 layer("a hard link to a directory", tar(directory("d"), hardlink("l", "d")), "hard link")
 layer("a hard link to nothing", tar(hardlink("l", "nothing")), "hard link")
@@ -117,12 +122,14 @@ layer("the root replaced by a symbolic link", tar(symlink(".", OUTSIDE), symlink
 layer("the root's metadata", tar(directory("./", mode=0o777, uid=4242)), None,
       lambda o: (o.top().stat().st_uid, stat.S_IMODE(o.top().stat().st_mode)) == (0, 0o755) or pytest.fail("applied"))
 layer("a directory replaced by a file, then used", tar(directory("a/b/c"), entry("a", b"x"), entry("a/b/c/d", b"y")), "directory")
-layer("a tree replaced by a symbolic link to the outside", tar(directory("a/b"), entry("a/b/f", b"x"), symlink("a", OUTSIDE), entry("a/b/f", b"y")), None,
+layer("a tree replaced by a symbolic link to the outside",
+      tar(directory("a/b"), entry("a/b/f", b"x"), symlink("a", OUTSIDE), entry("a/b/f", b"y")), None,
       inside(OUTSIDE[1:] + "/b/f"))
 
 # ---- devices, whiteouts, attributes
 
-layer("a device node", tar(entry("dev/sda", kind=tarfile.BLKTYPE, device=(8, 0)), entry("dev/kmsg", kind=tarfile.CHRTYPE, device=(1, 11))), None,
+layer("a device node", tar(entry("dev/sda", kind=tarfile.BLKTYPE, device=(8, 0)), entry("dev/kmsg", kind=tarfile.CHRTYPE, device=(1, 11))),
+      None,
       absent("dev/sda", "dev/kmsg"))
 layer("an undeclared whiteout", tar(entry("etc/passwd", kind=tarfile.CHRTYPE, device=(0, 0))), "would be a whiteout")
 layer("a hard link to a whiteout", tar(entry("etc/.wh.passwd"), hardlink("etc/group", "etc/passwd")), "whiteout")
@@ -131,15 +138,18 @@ layer("a whiteout of the directory itself", tar(entry("etc/.wh..")), "whiteout")
 layer("a whiteout of the parent", tar(entry("etc/.wh...")), "whiteout")
 layer("a directory with a whiteout's name", tar(entry("etc/.wh.passwd/file", b"x")), "whiteout")
 layer("a whiteout through a symbolic link to the outside", tar(symlink("out", OUTSIDE), entry("out/.wh.victim")), None, None)
-layer("an opaque mark through a symbolic link to the outside", tar(symlink("out", OUTSIDE), entry("out/.wh..wh..opq")), None, inside(OUTSIDE[1:]))
+layer("an opaque mark through a symbolic link to the outside", tar(symlink("out", OUTSIDE), entry("out/.wh..wh..opq")), None,
+      inside(OUTSIDE[1:]))
 layer("marks for overlayfs as attributes",
       tar(directory("etc", pax={"SCHILY.xattr.user.overlay.opaque": "y", "SCHILY.xattr.trusted.overlay.opaque": "y",
                                 "SCHILY.xattr.user.overlay.redirect": "/../../etc"}),
           entry("etc/f", b"x", pax={"SCHILY.xattr.user.overlay.whiteout": "y", "SCHILY.xattr.security.selinux": "u:r:t:s0",
                                     "SCHILY.xattr.trusted.evil": "1", "SCHILY.xattr.security.ima": "x"})), None,
-      lambda o: (os.listxattr(o.top() / "etc") == [] and os.listxattr(o.top() / "etc/f") == []) or pytest.fail(str(os.listxattr(o.top() / "etc"))))
+      lambda o: (os.listxattr(o.top() / "etc") == [] and os.listxattr(o.top() / "etc/f") == [])
+      or pytest.fail(str(os.listxattr(o.top() / "etc"))))
 layer("capabilities of another namespace's root",
-      tar(entry("f", b"x", pax={"SCHILY.xattr.security.capability": (b"\x01\x00\x00\x03" + b"\xff" * 16 + b"\xe8\x03\x00\x00").decode("utf-8", "surrogateescape")})),
+      tar(entry("f", b"x", pax={"SCHILY.xattr.security.capability": (b"\x01\x00\x00\x03" + b"\xff" * 16
+                                                                     + b"\xe8\x03\x00\x00").decode("utf-8", "surrogateescape")})),
       None, lambda o: os.listxattr(o.top() / "f") == [] or pytest.fail("kept"))
 layer("an attribute larger than the kernel takes", tar(entry("f", b"x", pax={"SCHILY.xattr.user.big": "x" * 70000})), "attribute")
 layer("many attributes", tar(entry("f", b"x", pax={f"SCHILY.xattr.user.a{n}": "x" for n in range(200)})), "attributes")
@@ -158,7 +168,8 @@ layer("a size that is not octal", block(b"f", size=b"99999999999\0") + b"\0" * 1
 layer("a PAX header without an end", block(b"x", kind=b"x", size=b"77777777777\0") + b"\0" * 512, "header of more than")
 layer("a PAX record of a wrong length", block(b"x", kind=b"x", size=b"00000000024\0") + b"999999 path=abcdefg\n".ljust(512, b"\0"), "PAX")
 layer("a PAX size that lies", tar(entry("f", b"abc", pax={"size": "99999999999999999999"})), "PAX")
-layer("a PAX path with a null byte", block(b"x", kind=b"x", size=b"00000000020\0") + b"16 path=a\0b/c/d\n".ljust(512, b"\0") + block(b"f") + b"\0" * 1024, "null byte")
+layer("a PAX path with a null byte",
+      block(b"x", kind=b"x", size=b"00000000020\0") + b"16 path=a\0b/c/d\n".ljust(512, b"\0") + block(b"f") + b"\0" * 1024, "null byte")
 layer("a PAX name of 100,000 bytes", tar(entry("a/" * 50000 + "f", b"x")), "path")
 layer("a path of 1,000 directories", tar(entry("d/" * 1000 + "f", b"x")), "components")
 layer("a name of 300 bytes", tar(entry("n" * 300, b"x")), "name")
@@ -225,7 +236,8 @@ raw_manifest("a manifest of 5 MiB", b'{"a":"' + b"x" * (5 << 20) + b'"}', "excee
 raw_manifest("a manifest of schema 1", json.dumps({"schemaVersion": 1, "name": "x", "fsLayers": []}).encode(), "",
              "application/vnd.docker.distribution.manifest.v1+prettyjws")
 raw_manifest("a manifest served as HTML", b"<html></html>", "", "text/html")
-raw_manifest("a manifest with a config and manifests", json.dumps({"schemaVersion": 2, "config": {}, "manifests": [], "layers": []}).encode(), "")
+raw_manifest("a manifest with a config and manifests",
+             json.dumps({"schemaVersion": 2, "config": {}, "manifests": [], "layers": []}).encode(), "")
 document("a layer of negative size", "", layers=[Blob(b"x", make.LAYER).describe(size=-1)])
 document("a layer of 2^63 bytes", "", layers=[Blob(b"x", make.LAYER).describe(size=2**63)])
 document("a digest that climbs", "", layers=[Blob(b"x", make.LAYER).describe(digest="sha256:../../../../etc/passwd")])
@@ -233,7 +245,8 @@ document("a digest of another algorithm", "", layers=[Blob(b"x", make.LAYER).des
 document("a thousand layers", "", layers=[Blob(GOOD, make.LAYER).describe()] * 1001)
 document("more layers than the config lists", "lists", layers=[Blob(GOOD, make.LAYER).describe()] * 3)
 document("no layers where the config lists one", "lists", layers=[])
-document("a config of another type", "container image", config={"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": make.digest(b"{}"), "size": 2})
+document("a config of another type", "container image",
+         config={"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": make.digest(b"{}"), "size": 2})
 document("a config of 100 MiB", "", config={"mediaType": make.CONFIG, "digest": make.digest(b"x"), "size": 100 << 20})
 document("a layer larger than all limits", "limit", layers=[Blob(b"x", make.LAYER).describe(size=1 << 49)])
 
@@ -251,9 +264,12 @@ config_case("a binary config", bytes(range(256)) * 4, "")
 config_case("a config of null bytes", b"\0" * 1000, "")
 config_case("a config that is deep", b'{"config":' + b'{"a":' * 5000 + b"1" + b"}" * 5001, "")
 config_case("a config without layers", b'{"architecture":"amd64","os":"linux"}', "")
-config_case("a config for another platform", json.dumps({"architecture": "s390x", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [make.digest(GOOD)]}}).encode(),
+config_case("a config for another platform",
+            json.dumps({"architecture": "s390x", "os": "linux", "rootfs": {"type": "layers", "diff_ids": [make.digest(GOOD)]}}).encode(),
             "this node")
-config_case("a config with diff ids of another kind", json.dumps({"architecture": "amd64", "os": "linux", "rootfs": {"type": "layers", "diff_ids": ["sha512:" + "0" * 128]}}).encode(), "")
+config_case("a config with diff ids of another kind",
+            json.dumps({"architecture": "amd64", "os": "linux",
+                        "rootfs": {"type": "layers", "diff_ids": ["sha512:" + "0" * 128]}}).encode(), "")
 
 
 @case("a size in the manifest that is too small", "bytes")
@@ -337,7 +353,8 @@ def lying_index(registry: fake_registry.Registry) -> str:
     return f"{registry.name}/test/image:1"
 
 
-@case("URLs in a descriptor are not followed", None, lambda o: all("evil" not in path for path, _ in o.registry.seen) or pytest.fail("followed"))
+@case("URLs in a descriptor are not followed", None, lambda o: all("evil" not in path for path, _ in o.registry.seen)
+      or pytest.fail("followed"))
 def foreign_urls(registry: fake_registry.Registry) -> str:
     image = Image().layer(GOOD)
     image.layers[0].extra = {"urls": [f"http://{registry.name}/evil", "file:///etc/passwd"]}
@@ -354,7 +371,8 @@ def no_secret(outcome: Outcome) -> None:
     assert "a-secret-word" not in text and "dXNlcjphLXNlY3JldC13b3Jk" not in text, text
 
 
-def hooked(name: str, hook: fake_registry.Hook, words: str | None, check: Callable[[Outcome], None] | None = None, seconds: float = puller.DEADLINE,
+def hooked(name: str, hook: fake_registry.Hook, words: str | None, check: Callable[[Outcome], None] | None = None,
+           seconds: float = puller.DEADLINE,
            image: Image | None = None, **more: Any) -> None:
     def arrange(registry: fake_registry.Registry) -> str:
         registry.hook = hook
@@ -379,7 +397,9 @@ def redirect_to_other_host(registry: fake_registry.Registry, handler: Any) -> fa
 
 def redirect_then_challenge(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
     if "localhost" in handler.headers.get("Host", ""):
-        return fake_registry.Answer(401, headers={"WWW-Authenticate": f'Basic realm="x", Bearer realm="http://localhost:{registry.port}/token"'})
+        return fake_registry.Answer(
+            401, headers={"WWW-Authenticate": f'Basic realm="x", Bearer realm="http://localhost:{registry.port}/token"'}
+        )
     return fake_registry.Answer(302, headers={"Location": f"http://localhost:{registry.port}{handler.path}"})
 
 
@@ -390,11 +410,15 @@ hooked("a redirect to a file", lambda r, h: fake_registry.Answer(307, headers={"
 hooked("a redirect with a user in it", lambda r, h: fake_registry.Answer(307, headers={"Location": f"http://u:p@{r.name}/x"}), "user")
 hooked("a redirect without a target", lambda r, h: fake_registry.Answer(307), "invalid redirect")
 hooked("a redirect to gopher", lambda r, h: fake_registry.Answer(301, headers={"Location": "gopher://127.0.0.1:1/"}), "invalid redirect")
-hooked("401 to every request", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": 'Basic realm="x"'}), "rejected the credentials", no_secret, auth=CREDENTIALS)
+hooked("401 to every request", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": 'Basic realm="x"'}),
+       "rejected the credentials", no_secret, auth=CREDENTIALS)
 hooked("401 without a challenge", lambda r, h: fake_registry.Answer(401), "credentials", no_secret, auth=CREDENTIALS)
-hooked("a challenge without an end", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": 'Bearer realm="http://x'}), "credentials")
-hooked("a challenge to a file", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": 'Bearer realm="file:///etc/passwd"'}), "token", no_secret, auth=CREDENTIALS)
-hooked("a challenge of 60,000 bytes", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": "Bearer " + 'a="b",' * 10000}), "")
+hooked("a challenge without an end", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": 'Bearer realm="http://x'}),
+       "credentials")
+hooked("a challenge to a file", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": 'Bearer realm="file:///etc/passwd"'}),
+       "token", no_secret, auth=CREDENTIALS)
+hooked("a challenge of 60,000 bytes", lambda r, h: fake_registry.Answer(401, headers={"WWW-Authenticate": "Bearer " + 'a="b",' * 10000}),
+       "")
 
 
 def token_hook(answer: fake_registry.Answer) -> fake_registry.Hook:
@@ -412,7 +436,8 @@ hooked("a token that is a number", token_hook(fake_registry.Answer(200, b'{"toke
 hooked("a token response that is not JSON", token_hook(fake_registry.Answer(200, b"<html>")), "token")
 hooked("a token response of 1 MiB", token_hook(fake_registry.Answer(200, b'{"token":"' + b"x" * (1 << 20) + b'"}')), "token")
 hooked("a token server that refuses", token_hook(fake_registry.Answer(403, b"a-secret-word")), "403", no_secret, auth=CREDENTIALS)
-hooked("a token server that redirects", token_hook(fake_registry.Answer(302, headers={"Location": "http://127.0.0.1:1/"})), "302", no_secret, auth=CREDENTIALS)
+hooked("a token server that redirects", token_hook(fake_registry.Answer(302, headers={"Location": "http://127.0.0.1:1/"})), "302",
+       no_secret, auth=CREDENTIALS)
 
 
 def only_blobs(answer: Callable[[fake_registry.Registry, Any], fake_registry.Answer]) -> fake_registry.Hook:
@@ -438,20 +463,26 @@ hooked("bytes that drip", only_blobs(lambda r, h: fake_registry.Answer(200, writ
 hooked("a blob that never comes", only_blobs(lambda r, h: fake_registry.Answer(200, write=partial(hang, r))), "", noProgressSeconds=1)
 hooked("a manifest that never comes", lambda r, h: fake_registry.Answer(200, write=partial(hang, r)), "", noProgressSeconds=1)
 hooked("a blob cut off at every try", only_blobs(lambda r, h: fake_registry.Answer(200, b"\x1f\x8b", length=5000)), "")
-hooked("a blob without an end", only_blobs(lambda r, h: fake_registry.Answer(200, write=lambda handler: handler.wfile.write(b"\x1f\x8b\x08" + b"\0" * (50 << 20)))), "bytes")
+hooked("a blob without an end",
+       only_blobs(lambda r, h: fake_registry.Answer(200, write=lambda handler: handler.wfile.write(b"\x1f\x8b\x08" + b"\0" * (50 << 20)))),
+       "bytes")
 hooked("a Content-Length that lies", only_blobs(lambda r, h: fake_registry.Answer(200, b"x", length=1 << 40)), "bytes")
-hooked("another range than requested", only_blobs(lambda r, h: fake_registry.Answer(206, b"xxxx", {"Content-Range": "bytes 7-10/20"})), "range")
+hooked("another range than requested", only_blobs(lambda r, h: fake_registry.Answer(206, b"xxxx", {"Content-Range": "bytes 7-10/20"})),
+       "range")
 hooked("500 to every request", lambda r, h: fake_registry.Answer(500, b"x" * 1000), "500")
 hooked("429 to every request", only_blobs(lambda r, h: fake_registry.Answer(429)), "429")
 hooked("404", lambda r, h: fake_registry.Answer(404), "404")
 hooked("204 without a body", lambda r, h: fake_registry.Answer(204), "204")
-hooked("an error page without an end", lambda r, h: fake_registry.Answer(404, write=lambda handler: handler.wfile.write(b"x" * (50 << 20))), "404")
+hooked("an error page without an end", lambda r, h: fake_registry.Answer(404, write=lambda handler: handler.wfile.write(b"x" * (50 << 20))),
+       "404")
 hooked("200 with an empty body", lambda r, h: fake_registry.Answer(200, b""), "")
 hooked("headers without an end", lambda r, h: fake_registry.Answer(200, headers={f"X-{n}": "y" * 1000 for n in range(1000)}), "")
 hooked("a response that is not HTTP", lambda r, h: h.wfile.write(b"SSH-2.0-x\r\n") and fake_registry.Answer(200), "")
-hooked("a message with a secret in it", lambda r, h: fake_registry.Answer(307, headers={"Location": "http://127.0.0.1:1/x?X-Amz-Signature=a-secret-word&a-secret-word"}), "",
+hooked("a message with a secret in it", lambda r,
+       h: fake_registry.Answer(307, headers={"Location": "http://127.0.0.1:1/x?X-Amz-Signature=a-secret-word&a-secret-word"}), "",
        no_secret, auth=CREDENTIALS)
-hooked("a body packed twice", only_blobs(lambda r, h: fake_registry.Answer(200, gzip.compress(r.blobs[h.path.rsplit("/", 1)[1]]), {"Content-Encoding": "gzip"})), "")
+hooked("a body packed twice", only_blobs(lambda r, h: fake_registry.Answer(200, gzip.compress(r.blobs[h.path.rsplit("/", 1)[1]]),
+                                                                           {"Content-Encoding": "gzip"})), "")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -500,7 +531,8 @@ def test_the_corpus_is_large_enough() -> None:
     assert len(CASES) >= 60 and len({attack.name for attack in CASES}) == len(CASES)
 
 
-@pytest.mark.parametrize("raw", [b"", b"{}", b"[]", b"{" * 1000, b"\0", b'{"operation":"pull"}', b'{"operation":"pull","reference":"../../etc"}',
+@pytest.mark.parametrize("raw", [b"", b"{}", b"[]", b"{" * 1000, b"\0", b'{"operation":"pull"}',
+                                 b'{"operation":"pull","reference":"../../etc"}',
                                  b'{"operation":"rm","reference":"a"}', b'{"operation":"pull","reference":"a","platform":"x"}',
                                  b'{"operation":"pull","reference":"a","parallel":-1}', b"x" * (2 << 20)],
                          ids=lambda raw: repr(raw[:60]))

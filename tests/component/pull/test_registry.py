@@ -70,7 +70,8 @@ def test_an_image_is_pulled_by_digest_and_has_no_name(trusted: registry_server.S
 
 def test_the_right_platform_is_chosen_from_an_index(trusted: registry_server.Site, store: puller.Store) -> None:
     ours, theirs = Image().layer(BASE), Image(config={"architecture": "arm64", "os": "linux"}).layer(tar(entry("arm", b"x")))
-    index = make.index((theirs.manifest(), {"os": "linux", "architecture": "arm64"}), (ours.manifest(), {"os": "linux", "architecture": "amd64"}))
+    index = make.index((theirs.manifest(), {"os": "linux", "architecture": "arm64"}),
+                       (ours.manifest(), {"os": "linux", "architecture": "amd64"}))
     result, _ = puller.pull(store, trusted.publish(index, "own/multi:1", (ours, theirs)), auth=AUTH)
     assert result.image["indexDigest"] == make.digest(index.data)
     assert result.image["manifestDigest"] == make.digest(ours.manifest().data)
@@ -127,8 +128,10 @@ def test_a_hundred_layers(trusted: registry_server.Site, store: puller.Store) ->
 
 
 def test_the_tree_matches_the_archive(trusted: registry_server.Site, store: puller.Store) -> None:
-    data = tar(entry("setuid", b"x", mode=0o6755, uid=1, gid=2), entry("caps", b"x", mode=0o755, pax={"SCHILY.xattr.security.capability": make.file_capability()}),
-               entry("owned", b"x", uid=4000000000, gid=70000), entry("time", b"x", mtime=1_234_567_890.25), entry("first", b"same"), hardlink("second", "first"),
+    data = tar(entry("setuid", b"x", mode=0o6755, uid=1, gid=2),
+               entry("caps", b"x", mode=0o755, pax={"SCHILY.xattr.security.capability": make.file_capability()}),
+               entry("owned", b"x", uid=4000000000, gid=70000), entry("time", b"x", mtime=1_234_567_890.25), entry("first", b"same"),
+               hardlink("second", "first"),
                symlink("dangling", "/no/where", uid=5), entry("fifo", kind=tarfile.FIFOTYPE, mode=0o620), directory("sticky", mode=0o1777),
                entry("user", b"x", pax={"SCHILY.xattr.user.note": "hello"}), directory("closed", mode=0o000), entry("closed/inside", b"x"),
                entry("n" * 200 + "/" + "m" * 200, b"long"))
@@ -151,7 +154,9 @@ def test_the_tree_matches_the_archive(trusted: registry_server.Site, store: pull
 
 
 def test_implied_directories_get_metadata_of_lower_layers(trusted: registry_server.Site, store: puller.Store) -> None:
-    image = Image().layer(BASE).layer(tar(entry("var/lib/app/data", b"x"))).layer(tar(entry("etc/.wh.passwd"), entry("var/lib/app/more", b"y"), entry("new/dir/f", b"z")))
+    image = Image().layer(BASE).layer(tar(entry("var/lib/app/data", b"x"))).layer(tar(entry("etc/.wh.passwd"),
+                                                                                      entry("var/lib/app/more", b"y"),
+                                                                                      entry("new/dir/f", b"z")))
     result, staging = puller.pull(store, trusted.publish(image, "own/implied:1"), auth=AUTH)
     for tree in store.stack(result.image, staging)[1:]:
         info = (tree / "var/lib/app").stat()
@@ -164,7 +169,8 @@ def test_implied_directories_get_metadata_of_lower_layers(trusted: registry_serv
 
 def test_whiteouts_and_opaque_directories(trusted: registry_server.Site, store: puller.Store) -> None:
     image = Image().layer(BASE).layer(tar(
-        directory("etc", mode=0o751, uid=7, gid=8), entry("etc/.wh..wh..opq"), entry("etc/own", b"x"), entry("usr/bin/.wh.tool"), entry("usr/.wh.nothing"),
+        directory("etc", mode=0o751, uid=7, gid=8), entry("etc/.wh..wh..opq"), entry("etc/own", b"x"), entry("usr/bin/.wh.tool"),
+        entry("usr/.wh.nothing"),
         entry(".wh.var"), directory("var"), entry("var/new", b"x"), entry(".wh..wh.plnk", b"x")))
     result, staging = puller.pull(store, trusted.publish(image, "own/whiteouts:1"), auth=AUTH)
     top = store.stack(result.image, staging)[-1]
@@ -189,7 +195,8 @@ def test_a_mirror_is_tried_first_and_gets_its_headers_but_no_credentials(trusted
     reference = trusted.publish(image, "own/first:1")
     with fake_registry.Registry() as mirror:
         mirror.serve(image)
-        trusted.trust(store, text=f'server = "https://{trusted.name}"\nca = "{trusted.authority}"\n[host."http://{mirror.name}/v2/prefix"]\n'
+        trusted.trust(store, text=f'server = "https://{trusted.name}"\nca = '
+                                  f'"{trusted.authority}"\n[host."http://{mirror.name}/v2/prefix"]\n'
                                   f'  override_path = true\n  [host."http://{mirror.name}/v2/prefix".header]\n    x-test = "yes"\n')
         assert puller.pull(store, reference, auth=AUTH)[0].done
         assert len(mirror.seen) == 3 and all(path.startswith("/v2/prefix/own/first/") for path, _ in mirror.seen)
@@ -201,7 +208,8 @@ def test_a_mirror_without_resolve_capability_gets_no_tag_requests(trusted: regis
     reference = trusted.publish(image, "own/pullonly:1")
     with fake_registry.Registry() as mirror:
         mirror.serve(image)
-        trusted.trust(store, text=f'server = "https://{trusted.name}"\nca = "{trusted.authority}"\n[host."http://{mirror.name}"]\ncapabilities = ["pull"]\n')
+        trusted.trust(store, text=f'server = "https://{trusted.name}"\nca = '
+                                  f'"{trusted.authority}"\n[host."http://{mirror.name}"]\ncapabilities = ["pull"]\n')
         assert puller.pull(store, reference, auth=AUTH)[0].done
         assert mirror.seen and not any("/manifests/1" in path for path, _ in mirror.seen)
 
@@ -325,11 +333,18 @@ def test_a_refresh_token_is_posted_and_the_token_used(store: puller.Store) -> No
             return fake_registry.Answer(200, b'{"access_token":"granted"}')
         if handler.headers.get("Authorization") == "Bearer granted":    # type: ignore[attr-defined]
             return None
-        return fake_registry.Answer(401, headers={"WWW-Authenticate": f'Bearer realm="http://{registry.name}/token",service="s",scope="repository:test/image:pull,push"'})
+        return fake_registry.Answer(
+            401,
+            headers={
+                "WWW-Authenticate": f'Bearer realm="http://{registry.name}/token",service="s",scope="repository:test/image:pull,push"'
+            },
+        )
 
     with fake_registry.Registry(hook) as registry:
         result, _ = puller.pull(store, registry.serve(Image().layer(BASE)), auth={"identityToken": "refresh-me"})
-    assert result.done and posted == [b"grant_type=refresh_token&refresh_token=refresh-me&client_id=nodens&service=s&scope=repository%3Atest%2Fimage%3Apull"]
+    assert result.done and posted == [
+        b"grant_type=refresh_token&refresh_token=refresh-me&client_id=nodens&service=s&scope=repository%3Atest%2Fimage%3Apull"
+    ]
 
 
 def test_an_archive_is_imported(store: puller.Store, tmp_path: Path) -> None:

@@ -153,7 +153,8 @@ def cpu(pids: list[int]) -> float:
 
 def pss(pids: list[int]) -> float:
     """Returns the proportional set size in MB."""
-    return sum(int(line.split()[1]) for pid in pids for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines() if line.startswith("Pss:")) / 1024
+    return sum(int(line.split()[1]) for pid in pids for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+               if line.startswith("Pss:")) / 1024
 
 
 # ---- setups
@@ -219,7 +220,8 @@ def is_process_1(pid: int) -> bool:
 
 @contextlib.contextmanager
 def nodens(port: int, net: str) -> Iterator[Way]:
-    command = machine.as_user(machine.PROGRAM, "run", f"--net={net}", "--publish", f"{port}:{port + 2},{port + 1}:{port + 3}", "--", *inside(port + 2))
+    command = machine.as_user(machine.PROGRAM, "run", f"--net={net}", "--publish", f"{port}:{port + 2},{port + 1}:{port + 3}", "--",
+                              *inside(port + 2))
     process = started(command, env=machine.environment(), cwd="/")
     try:
         time.sleep(0.5)
@@ -238,11 +240,13 @@ def rootlesskit(port: int, net: str, port_driver: str) -> Iterator[Way]:
     implicit = port_driver == "implicit"
     publish = [] if implicit else ["-p", f"0.0.0.0:{port}:{port + 2}/tcp", "-p", f"0.0.0.0:{port + 1}:{port + 3}/tcp"]
     before = pastas()
-    process = started(machine.as_user(program("rootlesskit"), f"--net={net}", f"--port-driver={port_driver}", "--copy-up=/etc", "--disable-host-loopback",
+    process = started(machine.as_user(program("rootlesskit"), f"--net={net}", f"--port-driver={port_driver}", "--copy-up=/etc",
+                                      "--disable-host-loopback",
                                       "--mtu=65520", *publish, *inside(port if implicit else port + 2)), env=machine.environment(), cwd="/")
     try:
         time.sleep(3 if implicit else 1)
-        yield Way(ALPHA4, port, port + 1, named(below(process.pid), "rootlesskit", "/proc/self/exe", "slirp4netns") + sorted(pastas() - before))
+        yield Way(ALPHA4, port, port + 1,
+                  named(below(process.pid), "rootlesskit", "/proc/self/exe", "slirp4netns") + sorted(pastas() - before))
     finally:
         end(process)
 
@@ -266,7 +270,8 @@ WAYS: dict[str, Callable[[int], Any]] = {
 
 KIT = ["--copy-up=/etc", "--disable-host-loopback", "--mtu=65520"]
 STARTS: dict[str, Callable[[], list[str]]] = {
-    "nodens, pasta": lambda: [machine.PROGRAM, "run", "--"], "nodens, slirp4netns": lambda: [machine.PROGRAM, "run", "--net=slirp4netns", "--"],
+    "nodens, pasta": lambda: [machine.PROGRAM, "run", "--"],
+    "nodens, slirp4netns": lambda: [machine.PROGRAM, "run", "--net=slirp4netns", "--"],
     "nodens, lxc-user-nic": lambda: [machine.PROGRAM, "run", "--net=lxc-user-nic", "--"],
     "RootlessKit, builtin": lambda: [program("rootlesskit"), "--net=slirp4netns", "--port-driver=builtin", *KIT],
     "RootlessKit, slirp4netns": lambda: [program("rootlesskit"), "--net=slirp4netns", "--port-driver=slirp4netns", *KIT],
@@ -356,7 +361,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
             if way.pids and way.once:
                 connections(way.address, way.once, given.connections)
                 way.pss = pss(way.pids)
-    return {"seconds": given.seconds, "connections": given.connections, "burst": BURST, "streams": STREAMS, "stream_seconds": given.seconds / 2, "ways": {name: summary(way, starts[name]) for name, way in ways.items()}}
+    return {"seconds": given.seconds, "connections": given.connections, "burst": BURST, "streams": STREAMS,
+            "stream_seconds": given.seconds / 2, "ways": {name: summary(way, starts[name]) for name, way in ways.items()}}
 
 
 def main() -> None:

@@ -50,7 +50,8 @@ def check_end(node: machine.Node, holder: int, what: str, gaps: list[float]) -> 
     assert state and state["pid"] == holder, "init is the same process"
     assert "vx0" in node.shell("ls", "/sys/class/net").stdout, "so is the overlay device"
     good, bad = traffic(node)
-    print(f"\n{KILLS} kills of the {what}: {good} connections made, {bad} failed, back after {sorted(gaps)[KILLS // 2] * 1e3:.0f} ms (median), {max(gaps) * 1e3:.0f} ms (longest)")
+    print(f"\n{KILLS} kills of the {what}: {good} connections made, {bad} failed, back after {sorted(gaps)[KILLS // 2] * 1e3:.0f} ms "
+          f"(median), {max(gaps) * 1e3:.0f} ms (longest)")
     node.down()
 
 
@@ -121,7 +122,8 @@ class Held:
     """A connection that stays open, and whether it still works."""
 
     def __init__(self) -> None:
-        self.process = subprocess.Popen(machine.within("router", "python3", "-c", HELD, ALPHA4), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(machine.within("router", "python3", "-c", HELD, ALPHA4), stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
 
     def answers(self, word: str) -> bool:
         assert self.process.stdin and self.process.stdout
@@ -141,7 +143,9 @@ def kill_launcher(node: machine.Node) -> None:
 def test_ports_survive_the_death_of_the_processes_that_serve_them(who: str) -> None:
     node = machine.Node(f"killed-{who}-ports").start()
     for code, words in ((machine.SERVER, ("0.0.0.0/5000",)), (ECHO_SERVER, ())):
-        node.shell("sh", "-c", 'setsid python3 -c "$0" "$@" >/run/log 2>&1 & while ! grep -q ready /run/log; do sleep 0.02; done; rm /run/log', code, *words)
+        node.shell("sh", "-c",
+                   'setsid python3 -c "$0" "$@" >/run/log 2>&1 & while ! grep -q ready /run/log; do sleep 0.02; done; rm /run/log', code,
+                   *words)
     machine.rootless("ports", "--name", node.name, "add", "8190:5000", "8191:5001")
     Path("/tmp/clients").write_text("0 0")
     state = node.state()
@@ -168,6 +172,7 @@ def test_ports_survive_the_death_of_the_processes_that_serve_them(who: str) -> N
     assert [port["spec"]["parentPort"] for port in listed] == [8190, 8191]
     good, bad = clients()
     name = {"forward": "forwarder", "api": "controller", "launcher": "launcher, with ports"}[who]
-    print(f"\n{KILLS} kills of the {name}: {good} connections served, {bad} failed, back after {sorted(gaps)[KILLS // 2] * 1e3:.0f} ms (median), {max(gaps) * 1e3:.0f} ms (longest)")
+    print(f"\n{KILLS} kills of the {name}: {good} connections served, {bad} failed, back after {sorted(gaps)[KILLS // 2] * 1e3:.0f} ms "
+          f"(median), {max(gaps) * 1e3:.0f} ms (longest)")
     assert bad <= KILLS, "at most the connection in progress"
     node.down()

@@ -52,9 +52,12 @@ def control_plane() -> Iterator[None]:
     machine.run("openssl", "genrsa", "-out", str(WORK / "sa.key"), "2048")
     (WORK / "tokens").write_text(f'{TOKEN},admin,1,"system:masters"\n')
     etcd = ["etcd", "--data-dir", str(WORK / "etcd"), "--unsafe-no-fsync"]
-    server = [str(program("kube-apiserver")), "--etcd-servers=http://127.0.0.1:2379", f"--advertise-address={ROUTER4}", "--secure-port=6443",
-              f"--cert-dir={WORK}", f"--token-auth-file={WORK}/tokens", "--authorization-mode=AlwaysAllow", "--service-cluster-ip-range=10.96.0.0/16",
-              "--service-account-issuer=https://proof", f"--service-account-key-file={WORK}/sa.key", f"--service-account-signing-key-file={WORK}/sa.key"]
+    server = [str(program("kube-apiserver")), "--etcd-servers=http://127.0.0.1:2379", f"--advertise-address={ROUTER4}",
+              "--secure-port=6443",
+              f"--cert-dir={WORK}", f"--token-auth-file={WORK}/tokens", "--authorization-mode=AlwaysAllow",
+              "--service-cluster-ip-range=10.96.0.0/16",
+              "--service-account-issuer=https://proof", f"--service-account-key-file={WORK}/sa.key",
+              f"--service-account-signing-key-file={WORK}/sa.key"]
     with (WORK / "log").open("w") as log, subprocess.Popen(machine.within("router", *etcd), stdout=log, stderr=log) as store, \
             subprocess.Popen(machine.within("router", *server), stdout=log, stderr=log) as api:
         try:
@@ -83,25 +86,34 @@ def make_objects(name: str) -> None:
 def start_kube_proxy(made: machine.Node) -> None:
     library = HOME / f".local/share/nodens/{made.name}/lib"
     shutil.copy(program("kube-proxy"), library / "kube-proxy")
-    config = {"apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+    config = {"apiVersion": "v1", "kind": "Config", "current-context": "c",
+              "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
               "clusters": [{"name": "c", "cluster": {"server": f"https://{ROUTER4}:6443", "insecure-skip-tls-verify": True}}],
               "users": [{"name": "u", "user": {"token": TOKEN}}]}
     (library / "kubeconfig").write_text(json.dumps(config))
     for path in library.iterdir():
         shutil.chown(path, machine.UID, machine.UID)
-    made.shell("sh", "-c", f"setsid /var/lib/kube-proxy --kubeconfig=/var/lib/kubeconfig --proxy-mode=nftables --hostname-override={made.name} --conntrack-max-per-core=0 "
+    made.shell("sh", "-c",
+               f"setsid /var/lib/kube-proxy --kubeconfig=/var/lib/kubeconfig --proxy-mode=nftables --hostname-override={made.name} "
+               f"--conntrack-max-per-core=0 "
                "--conntrack-tcp-timeout-established=0 --conntrack-tcp-timeout-close-wait=0 >/var/log/kube-proxy 2>&1 &")
 
 
 def make_pod(made: machine.Node, address: str = POD, gateway: str = "10.244.0.1", mtu: int = 65000) -> None:
     """Creates a network namespace on a bridge, with a server that returns the client's address."""
-    made.shell("sh", "-ec", f"""
+    made.shell(
+        "sh",
+        "-ec",
+        f"""
         ip link add br0 type bridge; ip addr add {gateway}/24 dev br0; ip link set br0 up
         touch /run/pod; unshare --net=/run/pod true; ip link add veth0 mtu {mtu} type veth peer name eth0 mtu {mtu}; ip link set veth0 master br0 up
         (setsid nsenter --net=/run/pod sleep 10000 >/dev/null 2>&1 & echo $! >/run/pod-pid); sleep 0.3; ip link set eth0 netns $(cat /run/pod-pid)
         nsenter --net=/run/pod sh -ec 'ip addr add {address}/24 dev eth0; ip link set eth0 up; ip link set lo up; ip route add default via {gateway}'
-        """)
-    made.shell("sh", "-c", f'setsid nsenter --net=/run/pod python3 -c "$0" {address}/5000 >/run/server 2>&1 & while ! grep -q ready /run/server; do sleep 0.02; done', machine.SERVER)
+        """,
+    )
+    made.shell("sh", "-c",
+               f'setsid nsenter --net=/run/pod python3 -c "$0" {address}/5000 >/run/server 2>&1 & while ! grep -q ready /run/server; do '
+               f'sleep 0.02; done', machine.SERVER)
 
 
 def test_kube_proxy_runs_inside_and_a_pod_behind_its_node_port_sees_the_client() -> None:
@@ -112,7 +124,8 @@ def test_kube_proxy_runs_inside_and_a_pod_behind_its_node_port_sees_the_client()
         machine.wait_for(lambda: f". {NODE_PORT}" in made.shell("nft", "list", "ruleset").stdout, 60, "kube-proxy has written its rules")
         add(made, f"{NODE_PORT}:{NODE_PORT}", f"{NODE_PORT}:{NODE_PORT}/udp")
         for kind in ("tcp", "udp"):
-            machine.wait_for(lambda kind=kind: ask(ALPHA4, NODE_PORT, kind, seconds=1) == ROUTER4, 10, f"{kind}: the pod saw the client's address")
+            machine.wait_for(lambda kind=kind: ask(ALPHA4, NODE_PORT, kind, seconds=1) == ROUTER4, 10,
+                             f"{kind}: the pod saw the client's address")
         version = made.shell("/var/lib/kube-proxy", "--version").stdout.strip()
         print(f"\n{version} in a node of an ordinary user: a pod behind a node port saw {ROUTER4}, TCP and UDP")
 
@@ -127,8 +140,10 @@ def make_beta() -> None:
     machine.run("ip", "netns", "add", "beta")
     machine.run("ip", "-n", "beta", "link", "set", "lo", "up")
     machine.run("ip", "link", "add", "eth0", "netns", "beta", "type", "veth", "peer", "name", "eth1", "netns", "router")
-    for words in (("link", "add", "br0", "type", "bridge"), ("addr", "del", f"{ROUTER4}/24", "dev", "eth0"), ("link", "set", "eth0", "master", "br0"),
-                  ("link", "set", "eth1", "master", "br0"), ("link", "set", "eth1", "up"), ("link", "set", "br0", "up"), ("addr", "add", f"{ROUTER4}/24", "dev", "br0")):
+    for words in (("link", "add", "br0", "type", "bridge"), ("addr", "del", f"{ROUTER4}/24", "dev", "eth0"),
+                  ("link", "set", "eth0", "master", "br0"),
+                  ("link", "set", "eth1", "master", "br0"), ("link", "set", "eth1", "up"), ("link", "set", "br0", "up"),
+                  ("addr", "add", f"{ROUTER4}/24", "dev", "br0")):
         machine.run("ip", "-n", "router", *words)
     machine.run("ip", "-n", "beta", "addr", "add", f"{BETA4}/24", "dev", "eth0")
     machine.run("ip", "-n", "beta", "link", "set", "eth0", "up")
@@ -142,7 +157,8 @@ class BetaNode(machine.Node):
         return [word.replace("/run/netns/alpha", "/run/netns/beta") for word in argv]
 
     def start(self) -> machine.Node:
-        self.process = subprocess.Popen(self.on_beta(machine.as_user(machine.PROGRAM, "up", "--foreground", "--name", self.name)), stdout=subprocess.DEVNULL,
+        self.process = subprocess.Popen(self.on_beta(machine.as_user(machine.PROGRAM, "up", "--foreground", "--name", self.name)),
+                                        stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, env=self.env, cwd="/", start_new_session=True)
         machine.wait_for(lambda: (self.state() or {}).get("helper"), 20, "the node on beta is up")
         return self
@@ -150,12 +166,16 @@ class BetaNode(machine.Node):
 
 def join(made: machine.Node, own: int, other: int, remote: str) -> None:
     """VXLAN as in flannel: one device, the other node's pods behind its address."""
-    made.shell("sh", "-ec", f"""
+    made.shell(
+        "sh",
+        "-ec",
+        f"""
         ip link add vx0 type vxlan id 1 dev tap0 dstport 8472 nolearning; ip link set vx0 address 02:00:00:00:00:0{own}; ip addr add 10.244.{own}.0/32 dev vx0; ip link set vx0 up
         ip route add 10.244.{other}.0/24 via 10.244.{other}.0 dev vx0 onlink
         ip neigh add 10.244.{other}.0 lladdr 02:00:00:00:00:0{other} dev vx0 nud permanent
         bridge fdb add 02:00:00:00:00:0{other} dev vx0 dst {remote}
-        """)
+        """,
+    )
 
 
 def test_pods_of_two_hosts_reach_each_other_by_vxlan_over_two_pastas() -> None:

@@ -143,7 +143,8 @@ KEEP = "import time\nsys.stdout.flush()\ntime.sleep(1000)"
 def test_keys_of_the_user_cannot_be_read(prey: Node) -> None:
     """The user's kernel keyrings have numbers that any process may guess; the node links them to
     its own and reads the keys."""
-    with subprocess.Popen(machine.as_user(*machine.python(PRELUDE + ADD_KEY + KEEP)), stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/") as owner:
+    with subprocess.Popen(machine.as_user(*machine.python(PRELUDE + ADD_KEY + KEEP)), stdout=subprocess.PIPE, text=True,
+                          env=machine.environment(), cwd="/") as owner:
         assert owner.stdout
         key, ring = owner.stdout.readline().split()
         try:
@@ -179,7 +180,8 @@ print(subprocess.run([{PROGRAM!r}, "run", "--net", "none", "--", "python3", "-c"
 
 def test_the_callers_environment_is_not_readable_in_the_node() -> None:
     """A process of the node reads the memory that init has inherited from its launcher."""
-    with machine.node("forgetful", "--net", "none", env=machine.environment(SECRET_TOKEN="hunter2", SSH_AUTH_SOCK="/tmp/agent-hunter2")) as made:
+    with machine.node("forgetful", "--net", "none",
+                      env=machine.environment(SECRET_TOKEN="hunter2", SSH_AUTH_SOCK="/tmp/agent-hunter2")) as made:
         said = made.python(PRELUDE + """
 print(open("/proc/1/environ").read())
 """ + ("" if machine.SANITIZED else """
@@ -237,7 +239,8 @@ while True:
     socket.send_fds(c, [b"nodens/1 done\\0up=1\\0kept=1\\0socket=tcp4\\0pid=1\\0"], [os.open("/", os.O_RDONLY)] * 60)
 """
     with machine.node("impostor", "--net", "none") as made:
-        with subprocess.Popen(machine.as_user(PROGRAM, "shell", "--name", made.name, "--", *machine.python(impostor)), stdout=subprocess.PIPE,
+        with subprocess.Popen(machine.as_user(PROGRAM, "shell", "--name", made.name, "--", *machine.python(impostor)),
+                              stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True, env=machine.environment(), cwd="/") as process:
             assert process.stdout and process.stdout.readline() == "listening\n"
             machine.rootless("down", "--name", made.name, timeout=60)
@@ -254,7 +257,9 @@ def test_purge_does_not_follow_links_in_the_data_directory() -> None:
     for path in (victim, victim / "file"):
         os.chown(path, UID, UID)
     with machine.node("linked", "--net", "none") as made:
-        made.shell("sh", "-ec", f"ln -s {victim} /var/lib/a; ln -s {victim}/file /var/log/b; ln -s ../../../../../../{victim} /var/cache/c; mkdir /var/lib/d; ln -s {HOME} /var/lib/d/e; "
+        made.shell("sh", "-ec",
+                   f"ln -s {victim} /var/lib/a; ln -s {victim}/file /var/log/b; ln -s ../../../../../../{victim} /var/cache/c; mkdir "
+                   f"/var/lib/d; ln -s {HOME} /var/lib/d/e; "
                                 "! mv /var/lib /var/elsewhere; ! rmdir /var/cache; ! ln -s /etc /var/lib/../ports.json.d/x")
     machine.rootless("purge", "--name", "linked")
     assert (victim / "file").read_text() == "kept" and not (HOME / ".local/share/nodens/linked").exists()

@@ -13,7 +13,8 @@ NODENS = machine.PROGRAM.replace("/rootless/nodens-rootless", "/nodens")
 def check(setup: str = "true") -> dict[str, dict[str, Any]]:
     """The findings on a host that was changed by shell commands, for this check only."""
     command = " ".join(f"'{word}'" for word in machine.as_user(NODENS, "check", "--rootless", "--json"))
-    done = subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-ec", f"{setup}; exec {command}"], env=machine.environment(), capture_output=True,
+    done = subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-ec", f"{setup}; exec {command}"],
+                          env=machine.environment(), capture_output=True,
                           text=True, timeout=3 * machine.LIMIT, cwd="/", check=False)
     assert done.stdout, done.stderr
     return {finding["check"]: finding for finding in json.loads(done.stdout)["checks"]}
@@ -26,7 +27,8 @@ def subids(text: str) -> str:
 def test_the_first_finding_is_the_number_of_pods_with_room() -> None:
     findings = check()
     assert findings["subordinate IDs"]["found"] == "room for 2 pods with user namespaces of their own"
-    of_users = [name for name in findings if name in ("subordinate IDs", "open files", "unprivileged user namespaces", "/dev/net/tun", "newuidmap", "pasta")]
+    of_users = [name for name in findings
+                if name in ("subordinate IDs", "open files", "unprivileged user namespaces", "/dev/net/tun", "newuidmap", "pasta")]
     assert of_users[0] == "subordinate IDs" and len(of_users) == 6
 
 
@@ -67,8 +69,11 @@ def test_a_low_limit_of_open_files_is_reported_with_a_command() -> None:
 
 
 UBUNTU = "mount -t tmpfs none /proc/sys/kernel; echo 1 >/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
-PROFILE = "mkdir -p /tmp/etc-of-a-test/apparmor.d; echo >/tmp/etc-of-a-test/apparmor.d/nodens-rootless; " \
-          "mount -t overlay none -o lowerdir=/tmp/etc-of-a-test:/etc /etc; printf 'worker:x:1234:1234::/:/bin/sh\\n' >/tmp/passwd-of-a-test; mount --bind /tmp/passwd-of-a-test /etc/passwd"
+PROFILE = (
+    "mkdir -p /tmp/etc-of-a-test/apparmor.d; echo >/tmp/etc-of-a-test/apparmor.d/nodens-rootless; "
+    "mount -t overlay none -o lowerdir=/tmp/etc-of-a-test:/etc /etc; printf 'worker:x:1234:1234::/:/bin/sh\\n' >/tmp/passwd-of-a-test; "
+    "mount --bind /tmp/passwd-of-a-test /etc/passwd"
+)
 
 
 def test_ubuntus_sysctl_requires_the_profile() -> None:

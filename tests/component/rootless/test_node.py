@@ -36,7 +36,8 @@ def test_terminating_the_foreground_stops_the_node() -> None:
 
 def test_processes_in_a_node_are_terminated_gracefully() -> None:
     with node("graceful") as made:
-        made.shell("sh", "-c", "(trap 'echo bye >/var/lib/farewell; exit' TERM; touch /run/ready; while :; do sleep 0.05; done) >/dev/null 2>&1 & "
+        made.shell("sh", "-c",
+                   "(trap 'echo bye >/var/lib/farewell; exit' TERM; touch /run/ready; while :; do sleep 0.05; done) >/dev/null 2>&1 & "
                                "while ! test -e /run/ready; do sleep 0.02; done")
         rootless("down", "--name", "graceful")
         assert (HOME / ".local/share/nodens/graceful/lib/farewell").read_text() == "bye\n"
@@ -52,7 +53,8 @@ def test_the_data_directory_is_persistent() -> None:
 
 def test_purge_removes_files_of_subordinate_ids() -> None:
     with node("purged") as made:
-        made.shell("sh", "-ec", "mkdir -p /var/lib/deep/er; touch /var/lib/deep/er/x; chown -R 70000:70000 /var/lib/deep; chmod 0 /var/lib/deep")
+        made.shell("sh", "-ec",
+                   "mkdir -p /var/lib/deep/er; touch /var/lib/deep/er/x; chown -R 70000:70000 /var/lib/deep; chmod 0 /var/lib/deep")
         done = rootless("purge", "--name", "purged", check=False)
         assert done.returncode != 0 and "another process" in done.stderr, "not while it runs"
     data = HOME / ".local/share/nodens/purged"
@@ -115,7 +117,8 @@ def test_a_killed_helper_is_restarted_and_tap_routes_and_overlay_stay(driver: st
         made.shell("sh", "-ec", "ip link add flannel.1 type vxlan id 1 dev tap0 dstport 8472; ip addr add 10.42.0.0/32 dev flannel.1; "
                                 "ip link set flannel.1 up; ip route add 10.42.1.0/24 dev flannel.1")
         def links() -> tuple[str, str]:
-            return (made.shell("ip", "-o", "route").stdout.replace(" linkdown", ""), made.shell("sh", "-c", "cat /sys/class/net/*/ifindex").stdout)
+            return (made.shell("ip", "-o", "route").stdout.replace(" linkdown", ""),
+                    made.shell("sh", "-c", "cat /sys/class/net/*/ifindex").stdout)
         before = links()
         for _ in range(3):
             helper = made.state()["helper"]  # type: ignore[index]
@@ -131,7 +134,8 @@ def test_the_node_follows_the_hosts_address() -> None:
             machine.run("ip", "-n", "alpha", "addr", "del", f"{ALPHA4}/24", "dev", "eth0")
             machine.run("ip", "-n", "alpha", "addr", "add", "10.77.0.9/24", "dev", "eth0")
             machine.run("ip", "-n", "alpha", "route", "replace", "default", "via", ROUTER4)
-            machine.wait_for(lambda: "10.77.0.9" in made.shell("ip", "-o", "addr", "show", "dev", "tap0").stdout, what="the tap has the new address")
+            machine.wait_for(lambda: "10.77.0.9" in made.shell("ip", "-o", "addr", "show", "dev", "tap0").stdout,
+                             what="the tap has the new address")
             machine.wait_for(lambda: made.python(machine.client(ROUTER4, seconds=1)) == "10.77.0.9", what="and servers see it")
             assert ALPHA4 not in made.shell("ip", "-o", "addr", "show", "dev", "tap0").stdout
         finally:
@@ -186,12 +190,14 @@ def removed(directory: Path) -> bool:
 def test_the_cgroup_namespace_is_rooted_at_the_delegated_cgroup(delegated: Path) -> None:
     script = f"echo $$ >{delegated}/cgroup.procs; exec \"$@\""
     command = ["sh", "-c", script, "sh", *machine.as_user(machine.PROGRAM, "run", "--", "sh", "-c",
-               "cat /proc/self/cgroup /proc/1/cgroup; ls -d /sys/fs/cgroup/*/; mkdir /sys/fs/cgroup/pods && echo made; cat /sys/fs/cgroup/cgroup.procs")]
+               "cat /proc/self/cgroup /proc/1/cgroup; ls -d /sys/fs/cgroup/*/; mkdir /sys/fs/cgroup/pods && echo made; cat "
+               "/sys/fs/cgroup/cgroup.procs")]
     done = subprocess.run(command, capture_output=True, text=True, env=machine.environment(), cwd="/", timeout=3 * machine.LIMIT)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.split()
     assert [line for line in lines if line.startswith("0::")] == ["0::/command", "0::/holder"]
-    assert {"/sys/fs/cgroup/command/", "/sys/fs/cgroup/holder/", "/sys/fs/cgroup/launcher/"} <= set(lines), "no cgroup of the host above is visible"
+    assert {"/sys/fs/cgroup/command/", "/sys/fs/cgroup/holder/",
+            "/sys/fs/cgroup/launcher/"} <= set(lines), "no cgroup of the host above is visible"
     assert lines[-1] == "made", "and no process is in the root, so controllers can be enabled"
 
 

@@ -21,7 +21,8 @@ FAMILIES = [(ALPHA4, ROUTER4), (ALPHA6, ROUTER6)]
 def start_server(made: machine.Node, *addresses: str) -> None:
     words = addresses or (f"0.0.0.0/{SERVER}", f"::/{SERVER}")
     code = machine.SERVER.replace("s.bind(", "family == socket.AF_INET6 and s.setsockopt(41, 26, 1); s.bind(")
-    made.shell("sh", "-c", 'setsid python3 -c "$0" "$@" >/run/server 2>&1 & while ! grep -q ready /run/server; do sleep 0.02; done', code, *words)
+    made.shell("sh", "-c", 'setsid python3 -c "$0" "$@" >/run/server 2>&1 & while ! grep -q ready /run/server; do sleep 0.02; done', code,
+               *words)
 
 
 def ask(address: str, port: int, kind: str = "tcp", network: str = "router", seconds: float = machine.LIMIT) -> str:
@@ -66,7 +67,10 @@ def test_a_server_in_the_node_sees_the_clients_address(served: machine.Node, kin
 def test_a_pod_behind_dnat_sees_the_clients_address(served: machine.Node, kind: str, address: str, client: str) -> None:
     """As with kube-proxy and hostPorts: the packet goes on to another network namespace, with its
     source address unchanged."""
-    served.shell("sh", "-ec", """
+    served.shell(
+        "sh",
+        "-ec",
+        """
         test -e /run/pod && exit
         ip link add br0 type bridge; ip addr add 10.244.0.1/24 dev br0; ip -6 addr add fd44::1/64 dev br0 nodad; ip link set br0 up
         touch /run/pod; unshare --net=/run/pod true; ip link add veth0 type veth peer name eth0; ip link set veth0 master br0 up
@@ -80,8 +84,11 @@ def test_a_pod_behind_dnat_sees_the_clients_address(served: machine.Node, kind: 
             chain pod { meta nfproto ipv4 meta l4proto { tcp, udp } dnat ip to 10.244.0.2:5000; meta nfproto ipv6 meta l4proto { tcp, udp } dnat ip6 to [fd44::2]:5000; }
         }
 end
-        """)
-    served.shell("sh", "-ec", 'test -e /run/pod-server && exit; touch /run/pod-server; setsid nsenter --net=/run/pod python3 -c "$0" 10.244.0.2/5000 fd44::2/5000 >/run/pod-server 2>&1 & '
+        """,
+    )
+    served.shell("sh", "-ec",
+                 'test -e /run/pod-server && exit; touch /run/pod-server; setsid nsenter --net=/run/pod python3 -c "$0" 10.244.0.2/5000 '
+                 'fd44::2/5000 >/run/pod-server 2>&1 & '
                  "while ! grep -q ready /run/pod-server; do sleep 0.02; done", machine.SERVER)
     port = add(served, f"8101:31000/{kind}")
     try:
@@ -145,7 +152,9 @@ else:
 
 @pytest.mark.parametrize("size", [0, 1, 16383, 16384, 16385, 1 << 20, 40_000_000])
 def test_data_is_complete_in_both_directions_and_half_closed(served: machine.Node, size: int) -> None:
-    served.shell("sh", "-c", 'test -e /run/bulk || { setsid python3 -c "$0" tcp serve - 5003 0 >/run/bulk 2>&1 & }; while ! grep -q ready /run/bulk; do sleep 0.02; done', BULK)
+    served.shell("sh", "-c",
+                 'test -e /run/bulk || { setsid python3 -c "$0" tcp serve - 5003 0 >/run/bulk 2>&1 & }; while ! grep -q ready /run/bulk; '
+                 'do sleep 0.02; done', BULK)
     number = add(served, "8107:5003")[0]
     done = machine.run(*machine.within("router", "python3", "-c", BULK, "tcp", "ask", ALPHA4, "8107", str(size)))
     assert done.stdout == "same\n"
@@ -185,7 +194,12 @@ def test_the_api_is_compatible_with_rootlesskit(served: machine.Node) -> None:
         return int(head.split()[1]), json.loads(content) if content else None
 
     code, info = call("GET", "/v1/info")
-    assert code == 200 and info["apiVersion"] == "1.1.2" and info["networkDriver"]["childIP"] == ALPHA4 and "udp" in info["portDriver"]["protos"]
+    assert (
+        code == 200
+        and info["apiVersion"] == "1.1.2"
+        and info["networkDriver"]["childIP"] == ALPHA4
+        and "udp" in info["portDriver"]["protos"]
+    )
     state = served.state()
     assert state and info["childPID"] == state["pid"]
     code, made = call("POST", "/v1/ports", json.dumps({"proto": "tcp", "parentIP": "0.0.0.0", "parentPort": 8109, "childPort": SERVER}))
@@ -239,7 +253,8 @@ def test_ports_persist_across_restarts_of_the_node() -> None:
 
 
 def test_run_publishes_ports_until_it_ends() -> None:
-    command = machine.as_user(machine.PROGRAM, "run", "--publish", f"8130:{SERVER},8130:{SERVER}/udp", "--", "python3", "-c", machine.SERVER, f"0.0.0.0/{SERVER}")
+    command = machine.as_user(machine.PROGRAM, "run", "--publish", f"8130:{SERVER},8130:{SERVER}/udp", "--", "python3", "-c",
+                              machine.SERVER, f"0.0.0.0/{SERVER}")
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/") as process:
         assert process.stdout and process.stdout.readline() == "ready\n"
         assert ask(ALPHA4, 8130) == ROUTER4 and ask(ALPHA4, 8130, "udp") == ROUTER4
@@ -267,7 +282,8 @@ def part(made: machine.Node, name: str) -> int:
 
 
 def test_the_forwarder_is_confined(served: machine.Node) -> None:
-    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{part(served, 'forward')}/status").read_text().splitlines() if ":\t" in line)
+    status = dict(line.split(":\t", 1) for line in Path(f"/proc/{part(served, 'forward')}/status").read_text().splitlines()
+                  if ":\t" in line)
     assert status["CapEff"] == status["CapPrm"] == status["CapInh"] == "0" * 16
     assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1"
 
@@ -304,7 +320,8 @@ def test_a_port_survives_the_death_of_forwarder_and_controller() -> None:
             before = part(made, name)
             machine.kill(before)
             assert ask(ALPHA4, 8160) == ROUTER4, "a client waits in the listening socket's backlog"
-            machine.wait_for(lambda name=name, before=before: part(made, name) != before and machine.alive(part(made, name)), what=f"{name} is back")
+            machine.wait_for(lambda name=name, before=before: part(made, name) != before and machine.alive(part(made, name)),
+                             what=f"{name} is back")
             machine.wait_for(lambda: ask(ALPHA4, 8160, "udp", seconds=1) == ROUTER4, what="and so are datagrams")
             machine.wait_for(lambda: len(ports(made)) == 2, what="the list is the same")
 
@@ -312,7 +329,8 @@ def test_a_port_survives_the_death_of_forwarder_and_controller() -> None:
 def test_connections_survive_the_death_of_controller_and_launcher() -> None:
     with node("steady") as made:
         made.shell("sh", "-c", 'setsid python3 -c "$0" >/run/echo 2>&1 & while ! grep -q ready /run/echo; do sleep 0.02; done',
-                   'import socket\ns = socket.create_server(("", 5000)); print("ready", flush=True); c, _ = s.accept()\nwhile True: c.sendall(c.recv(100))')
+                   'import socket\ns = socket.create_server(("", 5000)); print("ready", flush=True); c, _ = s.accept()\nwhile True: '
+                   'c.sendall(c.recv(100))')
         add(made, "127.0.0.1:8170:5000")
         code = """
 import socket, sys
@@ -320,7 +338,8 @@ s = socket.create_connection(("127.0.0.1", 8170)); s.settimeout(60)
 for line in sys.stdin:
     s.sendall(line.encode()); print(s.recv(100).decode().strip(), flush=True)
 """
-        with subprocess.Popen(machine.within("alpha", "python3", "-c", code), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+        with subprocess.Popen(machine.within("alpha", "python3", "-c", code), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              text=True) as client:
             def echo(word: str) -> str:
                 assert client.stdin and client.stdout
                 client.stdin.write(word + "\n")
@@ -383,7 +402,8 @@ def test_a_closed_socket_that_another_process_holds_leaves_the_epoll(served: mac
     before = watched(forwarder)
     number = add(served, f"8190:{SERVER}/{kind}")[0]
     code = machine.client(ALPHA4, 8190, kind).replace("s.recv(100)", "s.recv(100, socket.MSG_PEEK)") + "print(flush=True); input()\n"
-    with subprocess.Popen(machine.within("router", *machine.python(code)), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as client:
+    with subprocess.Popen(machine.within("router", *machine.python(code)), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                          text=True) as client:
         assert client.stdout and client.stdout.readline().strip() == ROUTER4
         assert watched(forwarder) > before
         others = sockets_of(forwarder)

@@ -28,7 +28,8 @@ def test_all_subordinate_ids_are_mapped_and_the_user_is_root() -> None:
         outside = [Path(f"/proc/{state['pid']}/{kind}_map").read_text().split() for kind in ("uid", "gid")]
         assert outside == 2 * [["0", str(UID), "1", "1", str(machine.SUBID), str(SUBIDS)]]
         inside = [made.shell("cat", f"/proc/self/{kind}_map").stdout.split() for kind in ("uid", "gid")]
-        assert inside == 2 * [["0", "0", "1", "1", "1", str(SUBIDS)]], "the node's user namespace is in one of the builder's with the same IDs"
+        assert inside == 2 * [["0", "0", "1", "1", "1",
+                               str(SUBIDS)]], "the node's user namespace is in one of the builder's with the same IDs"
 
 
 def test_the_supplementary_groups_are_gone_and_nested_maps_can_be_written() -> None:
@@ -52,7 +53,8 @@ def test_standard_streams_are_the_callers() -> None:
 
 
 def test_a_terminated_launcher_forwards_the_signal() -> None:
-    process = subprocess.Popen(machine.as_user(machine.PROGRAM, "run", "--", "sh", "-c", "trap 'echo got it; exit 3' TERM; echo ready; while :; do sleep 0.1; done"),
+    process = subprocess.Popen(machine.as_user(machine.PROGRAM, "run", "--", "sh", "-c",
+                                               "trap 'echo got it; exit 3' TERM; echo ready; while :; do sleep 0.1; done"),
                                stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/")
     assert process.stdout and process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
@@ -71,7 +73,9 @@ def test_a_node_ends_with_its_killed_launcher() -> None:
 
 
 def test_orphans_are_reaped_and_killed_with_the_node() -> None:
-    done = node_run("sh", "-c", "(sleep 0.123 &) ; (sleep 1000 &); for i in $(seq 600); do ps -e -o stat=,args= | grep -qE '^Z|^[^ ]+ +sleep 0.123' || exec echo reaped; sleep 0.1; done")
+    done = node_run("sh", "-c",
+                    "(sleep 0.123 &) ; (sleep 1000 &); for i in $(seq 600); do ps -e -o stat=,args= | grep -qE '^Z|^[^ ]+ +sleep 0.123' || "
+                    "exec echo reaped; sleep 0.1; done")
     assert done.stdout.strip() == "reaped"
 
 
@@ -116,17 +120,20 @@ def test_net_host_is_the_hosts_network_namespace() -> None:
 
 
 def test_forwarding_and_loose_filtering_are_set() -> None:
-    done = node_run("cat", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding", "/proc/sys/net/ipv4/conf/all/rp_filter")
+    done = node_run("cat", "/proc/sys/net/ipv4/ip_forward", "/proc/sys/net/ipv6/conf/all/forwarding",
+                    "/proc/sys/net/ipv4/conf/all/rp_filter")
     assert done.stdout.split() == ["1", "1", "2"]
 
 
 def test_a_vxlan_device_and_nat_can_be_created() -> None:
     node_run("sh", "-ec", "ip link add flannel.1 type vxlan id 1 dev tap0 dstport 8472; ip link set flannel.1 up; "
-                          "nft add table ip n; nft 'add chain ip n p { type nat hook postrouting priority 100; }'; nft add rule ip n p masquerade")
+                          "nft add table ip n; nft 'add chain ip n p { type nat hook postrouting priority 100; }'; nft add rule ip n p "
+                          "masquerade")
 
 
 @pytest.mark.parametrize(("options", "words"), [
-    (("--net", "vde"), "unknown network driver 'vde'"), (("--mtu", "100"), "invalid MTU 100"), (("--name", "Not/A/Name"), "invalid node name"),
+    (("--net", "vde"), "unknown network driver 'vde'"), (("--mtu", "100"), "invalid MTU 100"),
+    (("--name", "Not/A/Name"), "invalid node name"),
     (("--data", "relative"), "absolute"), (("--bind", "/run/user"), "refused"), (("--bind", str(machine.HOME)), "refused"),
     (("--bind", "/tmp"), "refused"), (("--bind", "/"), "refused"), (("--bind", str(machine.RUNTIME)), "refused"),
 ])
@@ -136,7 +143,8 @@ def test_invalid_settings_are_rejected_with_an_explanation(options: tuple[str, .
 
 
 def test_root_is_rejected() -> None:
-    done = subprocess.run([machine.PROGRAM, "run", "--", "true"], capture_output=True, text=True, env=machine.environment(XDG_RUNTIME_DIR="/run"))
+    done = subprocess.run([machine.PROGRAM, "run", "--", "true"], capture_output=True, text=True,
+                          env=machine.environment(XDG_RUNTIME_DIR="/run"))
     assert done.returncode != 0 and "must not run as root" in done.stderr
 
 

@@ -28,7 +28,8 @@ def inside(request: pytest.FixtureRequest) -> Iterator[Node]:
     process."""
     sockets = [unix_listener(BUS), unix_listener(RUNTIME / "systemd/private"), unix_listener(AGENT)]
     abstract = machine.subprocess.Popen(machine.within("alpha", "python3", "-c",
-                                        "import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('\\0nodens-abstract'); s.listen(); print('ready', flush=True); time.sleep(1000)"),
+                                        "import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('\\0nodens-abstract'); s.listen(); "
+                                        "print('ready', flush=True); time.sleep(1000)"),
                                         stdout=machine.subprocess.PIPE)
     assert abstract.stdout and abstract.stdout.readline() == b"ready\n"
     (HOME / "secret").write_text("secret")
@@ -54,11 +55,13 @@ def outcome(inside: Node, code: str) -> str:
 
 
 def test_the_hosts_loopback_is_not_reachable(inside: Node) -> None:
-    gateways = {"127.0.0.1", "::1", machine.ROUTER4, machine.ROUTER6, machine.ALPHA4, machine.ALPHA6, "10.0.2.2", "fd00::2", "169.254.1.1", "169.254.2.2"}
+    gateways = {"127.0.0.1", "::1", machine.ROUTER4, machine.ROUTER6, machine.ALPHA4, machine.ALPHA6, "10.0.2.2", "fd00::2", "169.254.1.1",
+                "169.254.2.2"}
     for address in gateways:
         answer = inside.python(machine.client(address, SECRET, seconds=0.7))
         assert answer in ("ConnectionRefusedError", "TimeoutError", "OSError"), f"{address} answered: {answer}"
-    assert machine.run(*machine.within("alpha", "python3", "-c", machine.client("127.0.0.1", SECRET))).stdout.strip() == "127.0.0.1", "it is there"
+    assert machine.run(*machine.within("alpha", "python3", "-c",
+                                       machine.client("127.0.0.1", SECRET))).stdout.strip() == "127.0.0.1", "it is there"
 
 
 def test_abstract_sockets_of_the_host_are_not_reachable(inside: Node) -> None:
@@ -67,8 +70,10 @@ def test_abstract_sockets_of_the_host_are_not_reachable(inside: Node) -> None:
     machine.user(*machine.python(connect))  # outside it works
 
 
-@pytest.mark.parametrize("path", [str(BUS), str(RUNTIME / "systemd/private"), str(AGENT), str(HOME / "secret"), str(HOME), str(RUNTIME / "systemd"),
-                                  "/tmp/of-the-machine", "/var/tmp/of-the-machine", "/run/netns", "/etc/shadow", "/oldroot", "/nodens", "/boot", "/srv"])
+@pytest.mark.parametrize("path", [str(BUS), str(RUNTIME / "systemd/private"), str(AGENT), str(HOME / "secret"), str(HOME),
+                                  str(RUNTIME / "systemd"),
+                                  "/tmp/of-the-machine", "/var/tmp/of-the-machine", "/run/netns", "/etc/shadow", "/oldroot", "/nodens",
+                                  "/boot", "/srv"])
 def test_files_and_sockets_of_the_host_are_not_visible(inside: Node, path: str) -> None:
     assert Path(path).exists() or path in ("/oldroot", "/boot", "/srv", "/etc/shadow"), "the test is about something"
     fails(inside, "ls", path)
@@ -77,7 +82,8 @@ def test_files_and_sockets_of_the_host_are_not_visible(inside: Node, path: str) 
 def test_the_runtime_directory_has_only_our_files(inside: Node) -> None:
     shown = inside.shell("find", "/run/user", "-mindepth", "1").stdout.split()
     own = f"{RUNTIME}/nodens/{inside.name}/api"
-    assert set(shown) <= {"/run/user/0", str(RUNTIME), f"{RUNTIME}/nodens", f"{RUNTIME}/nodens/{inside.name}", own, f"{own}/child_pid", f"{own}/api.sock"}
+    assert set(shown) <= {"/run/user/0", str(RUNTIME), f"{RUNTIME}/nodens", f"{RUNTIME}/nodens/{inside.name}", own, f"{own}/child_pid",
+                          f"{own}/api.sock"}
     fails(inside, "touch", f"{own}/x")
 
 
@@ -93,7 +99,8 @@ def test_cgroups_above_the_nodes_are_not_writable(inside: Node) -> None:
     fails(inside, "sh", "-c", "echo 1 >/sys/fs/cgroup/../cgroup/cgroup.procs")
 
 
-@pytest.mark.parametrize("switch", ["kernel/core_pattern", "kernel/panic", "vm/overcommit_memory", "kernel/sysrq", "fs/file-max", "kernel/modprobe",
+@pytest.mark.parametrize("switch",
+                         ["kernel/core_pattern", "kernel/panic", "vm/overcommit_memory", "kernel/sysrq", "fs/file-max", "kernel/modprobe",
                                     "net/core/rmem_max", "kernel/randomize_va_space", "vm/drop_caches"])
 def test_sysctls_of_the_host_are_not_writable(inside: Node, switch: str) -> None:
     fails(inside, "sh", "-c", f"cat /proc/sys/{switch} >/tmp/v 2>/dev/null || echo 1 >/tmp/v; cat /tmp/v >/proc/sys/{switch}")
@@ -200,7 +207,8 @@ def test_a_file_can_be_bind_mounted_read_only() -> None:
     file = HOME / "single"
     file.write_text("kept\n")
     os.chown(file, UID, UID)
-    done = machine.node_run("sh", "-c", f"cat {file}; mount -o remount,bind,rw {file}; echo evil >{file}", options=("--net", "none", "--bind", f"{file}:ro"), check=False)
+    done = machine.node_run("sh", "-c", f"cat {file}; mount -o remount,bind,rw {file}; echo evil >{file}",
+                            options=("--net", "none", "--bind", f"{file}:ro"), check=False)
     assert done.stdout == "kept\n" and file.read_text() == "kept\n" and done.returncode != 0
 
 

@@ -121,7 +121,8 @@ for fd in range(3):
 """
 
 
-@pytest.mark.parametrize("streams", ["", "</dev/null", "| cat", "2>/dev/null", "</dev/null 2>&1 | cat", "</dev/null >/dev/null", ">/dev/null 2>&1"])
+@pytest.mark.parametrize("streams",
+                         ["", "</dev/null", "| cat", "2>/dev/null", "</dev/null 2>&1 | cat", "</dev/null >/dev/null", ">/dev/null 2>&1"])
 def test_input_injected_from_inside_is_not_executed_outside(screen: Screen, way: str, streams: str) -> None:
     (HOME / "escaped").unlink(missing_ok=True)
     screen.command(f"{way} {script('inject.py', INJECT)} {streams}")
@@ -142,7 +143,8 @@ print(sorted(os.listdir("/proc/self/fd"))[:-1], file=open("/var/tmp/seen", "a"))
 """
 
 
-@pytest.mark.parametrize("streams", ["", "</dev/null", ">/dev/null", "2>/dev/null", "</dev/null >/dev/null", "</dev/null 2>/dev/null", ">/dev/null 2>&1", "</dev/null >/dev/null 2>&1"])
+@pytest.mark.parametrize("streams", ["", "</dev/null", ">/dev/null", "2>/dev/null", "</dev/null >/dev/null", "</dev/null 2>/dev/null",
+                                     ">/dev/null 2>&1", "</dev/null >/dev/null 2>&1"])
 def test_no_stream_in_the_node_is_the_callers_terminal(screen: Screen, living: Node, streams: str) -> None:
     living.shell("rm", "-f", "/var/tmp/seen")
     screen.command(f"exec 9</; {PROGRAM} shell --name {living.name} -- {script('descriptors.py', DESCRIPTORS)} {streams}")
@@ -311,8 +313,10 @@ def test_a_background_command_does_not_touch_the_terminal(screen: Screen, way: s
 
 
 @pytest.mark.parametrize(("line", "shown"), [
-    ("WAY sh -c 'seq 3; exit 4' | tr '\\n' ,", "1,2,3,"), ("echo word | WAY tr a-z A-Z", "WORD"), ("WAY sh -c 'echo one; echo two >&2' 2>&1 | sort -r | tr '\\n' ,", "two,one,"),
-    ("seq 200000 | WAY cat | tail -n 1", "200000"), ("WAY seq 3000 | head -n 1", "1"), ("WAY sh -c 'echo to the screen >/dev/tty' </dev/null | cat", "to the screen"),
+    ("WAY sh -c 'seq 3; exit 4' | tr '\\n' ,", "1,2,3,"), ("echo word | WAY tr a-z A-Z", "WORD"),
+    ("WAY sh -c 'echo one; echo two >&2' 2>&1 | sort -r | tr '\\n' ,", "two,one,"),
+    ("seq 200000 | WAY cat | tail -n 1", "200000"), ("WAY seq 3000 | head -n 1", "1"),
+    ("WAY sh -c 'echo to the screen >/dev/tty' </dev/null | cat", "to the screen"),
 ])
 def test_pipelines(screen: Screen, way: str, line: str, shown: str) -> None:
     before = screen.settings()
@@ -335,7 +339,8 @@ def test_background_processes_of_a_command_survive_it(screen: Screen, living: No
 
 
 def test_without_a_terminal_signals_are_forwarded(living: Node) -> None:
-    with subprocess.Popen(machine.as_user(PROGRAM, "shell", "--name", living.name, "--", "sh", "-c", "trap 'echo got it; exit 3' INT; echo ready; while :; do sleep 0.05; done"),
+    with subprocess.Popen(machine.as_user(PROGRAM, "shell", "--name", living.name, "--", "sh", "-c",
+                                          "trap 'echo got it; exit 3' INT; echo ready; while :; do sleep 0.05; done"),
                           stdout=subprocess.PIPE, text=True, env=machine.environment(), cwd="/") as process:
         assert process.stdout and process.stdout.readline() == "ready\n"
         process.send_signal(signal.SIGINT)

@@ -37,7 +37,8 @@ DIFFERENCES = {
 # Every refusal of the kubelet. A run that has not seen all of them has not covered everything.
 REFUSALS = [
     "invalid user namespace mappings file: ", "no more than one mapping allowed.", "GID and UID mappings should be identical.",
-    "GID and UID mapping should be identical", "UID 0 must be mapped", "wrong user namespace length", "wrong user namespace offset specified",
+    "GID and UID mapping should be identical", "UID 0 must be mapped", "wrong user namespace length",
+    "wrong user namespace offset specified",
     "different user namespace range already used by pod", "is out of range", "already taken", "could not find an empty slot",
     "kubelet user namespace length", "is not a multiple of 65536", "kubelet user assigned ID ", "must be greater or equal to",
     "kubelet user assigned IDs length", "are not enough to support", "read pods from disk: ",

@@ -71,7 +71,8 @@ def compare_subids(ours: Side, theirs: Side, rng: random.Random, count: int) -> 
 
 
 def compare_ids_per_pod(ours: Side, theirs: Side, rng: random.Random) -> None:
-    values = [0, 1, UNIT - 1, UNIT, UNIT + 1, 2 * UNIT, SPACE - UNIT, SPACE - 1, SPACE, SPACE + UNIT, 2**63 - 1, 2**63 - UNIT, -1, -UNIT, -2**63]
+    values = [0, 1, UNIT - 1, UNIT, UNIT + 1, 2 * UNIT, SPACE - UNIT, SPACE - 1, SPACE, SPACE + UNIT, 2**63 - 1, 2**63 - UNIT, -1, -UNIT,
+              -2**63]
     values += [rng.randrange(-SPACE, 2 * SPACE) for _ in range(500)]
     values += [rng.randrange(0, 2 * SPACE // UNIT) * UNIT for _ in range(500)]
     for value in values:

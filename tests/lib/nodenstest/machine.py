@@ -80,7 +80,8 @@ BRIDGE4, BRIDGE6 = "10.0.3.1", "fd03::1"
 
 @contextlib.contextmanager
 def bridge(allowed: str = "worker veth lxcbr0 20\n") -> Iterator[None]:
-    """lxc-user-nic, and a bridge on alpha on which the user may have links: LXC's root is laid over ours, and a directory with its list over /etc."""
+    """lxc-user-nic, and a bridge on alpha on which the user may have links: LXC's root is laid over ours, and a directory with its list
+    over /etc."""
     roots = sorted(Path("/cache/roots/lxc").glob("*/usr/libexec/lxc/lxc-user-nic"), key=lambda path: path.stat().st_mtime)
     assert roots, "`tools/dev root lxc` has not been run"
     list_of = Path("/tmp/over-etc/lxc/lxc-usernet")
@@ -138,7 +139,8 @@ def without_report(said: str) -> str:
     return STACKS.sub("", said)
 
 
-def user(*argv: str, timeout: float = 3 * LIMIT, check: bool = True, env: dict[str, str] | None = None, **options: Any) -> subprocess.CompletedProcess[str]:
+def user(*argv: str, timeout: float = 3 * LIMIT, check: bool = True, env: dict[str, str] | None = None,
+         **options: Any) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(as_user(*argv), text=True, capture_output=True, timeout=timeout, env=env or environment(), cwd="/", **options)
     if SANITIZED:
         done.stderr = without_report(done.stderr)

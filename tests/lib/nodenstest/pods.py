@@ -52,7 +52,8 @@ def refused(call: Callable[[], Any], *codes: grpc.StatusCode) -> grpc.RpcError:
         call()
     except grpc.RpcError as error:
         assert not codes or error.code() in codes, f"{error.code().name}: {error.details()}"
-        assert error.code() not in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNIMPLEMENTED), error.details()
+        assert error.code() not in (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE,
+                                    grpc.StatusCode.UNIMPLEMENTED), error.details()
         return error
     raise AssertionError("the call should have been refused")
 
@@ -141,7 +142,8 @@ class Container:
 
     def pid(self) -> int:
         """Its first process in this pid namespace, found by its cgroup: the CRI does not report it."""
-        born: dict[Any, int] = {birth_of(entry): int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and self.id in cgroup_of(entry)
+        born: dict[Any, int] = {birth_of(entry): int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()
+                                and self.id in cgroup_of(entry)
                 and "/monitors/" not in cgroup_of(entry)}    # nodens-cri has a monitor per container, in a cgroup of that name
         born.pop(None, None)
         assert born, f"no process is in a cgroup named after {self.id}"
@@ -222,7 +224,8 @@ class Pod:
         made = pb.ContainerConfig(**{
             "metadata": pb.ContainerMetadata(name=name, attempt=0), "command": words,
             "image": pb.ImageSpec(image=self.pods.pull(image), user_specified_image=image), "log_path": f"{name}-{number}.log",
-            "linux": pb.LinuxContainerConfig(resources=pb.LinuxContainerResources(**({"cpu_shares": 100, "oom_score_adj": 1000} | (resources or {}))),
+            "linux": pb.LinuxContainerConfig(resources=pb.LinuxContainerResources(**({"cpu_shares": 100, "oom_score_adj": 1000}
+                                                                                     | (resources or {}))),
                                              security_context=pb.LinuxContainerSecurityContext(**context))} | config)
         request = pb.CreateContainerRequest(pod_sandbox_id=self.id, config=made, sandbox_config=self.config)
         one = Container(self.pods, self, self.pods.runtime.CreateContainer(request, timeout=TIMEOUT).container_id, made)
@@ -260,7 +263,8 @@ class Pods:
         line = pb.IDMapping(host_id=next(blocks) * BLOCK if host_id is None else host_id, container_id=0, length=length)
         return pb.UserNamespace(mode=pb.POD, uids=[line], gids=[line])
 
-    def run(self, userns: bool | None = None, name: str = "pod", namespaces: dict[str, Any] | None = None, security: dict[str, Any] | None = None,
+    def run(self, userns: bool | None = None, name: str = "pod", namespaces: dict[str, Any] | None = None,
+            security: dict[str, Any] | None = None,
             linux: dict[str, Any] | None = None, **config: Any) -> Pod:
         """Runs a sandbox. `namespaces`, `security`, `linux` and `config` are fields of the CRI's messages."""
         pb = self.pb
@@ -269,10 +273,12 @@ class Pods:
         self.made.append(pod)
         return pod
 
-    def sandbox_config(self, name: str, userns: bool, namespaces: dict[str, Any], security: dict[str, Any], linux: dict[str, Any], config: dict[str, Any]) -> Any:
+    def sandbox_config(self, name: str, userns: bool, namespaces: dict[str, Any], security: dict[str, Any], linux: dict[str, Any],
+                       config: dict[str, Any]) -> Any:
         pb = self.pb
         uid = str(uuid.uuid4())
-        options = pb.NamespaceOption(**({"network": pb.POD, "pid": pb.CONTAINER, "ipc": pb.POD, "userns_options": self.user_namespace(userns)} | namespaces))
+        options = pb.NamespaceOption(**({"network": pb.POD, "pid": pb.CONTAINER, "ipc": pb.POD,
+                                         "userns_options": self.user_namespace(userns)} | namespaces))
         logs = self.directory / "logs" / uid
         logs.mkdir(parents=True)
         fields = {

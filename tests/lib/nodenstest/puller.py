@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives nodens-fetch and nodens-unpack as nodens-cri does: a socket pair between them, a request on the fetcher's standard input, directories on
+"""Drives nodens-fetch and nodens-unpack as nodens-cri does: a socket pair between them, a request on the fetcher's standard input,
+directories on
 descriptors, JSON lines back from each."""
 import contextlib
 import json
@@ -30,7 +31,8 @@ SETTLING = 60      # for killed processes to be gone
 
 @dataclass
 class Result:
-    """How a run ended. The events are the fetcher's, and the unpacker's error in place of them when it has one; `unpacked` and `synced` are the
+    """How a run ended. The events are the fetcher's, and the unpacker's error in place of them when it has one; `unpacked` and `synced` are
+    the
     unpacker's."""
 
     code: int
@@ -157,9 +159,11 @@ class Running:
         self.began = time.monotonic()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:
-            self.unpacker = Program([*before, "bash", "-c", OPEN_UNPACKER, os.path.abspath(unpacker), str(theirs.fileno()), str(staging / "unpack"),
+            self.unpacker = Program([*before, "bash", "-c", OPEN_UNPACKER, os.path.abspath(unpacker), str(theirs.fileno()),
+                                     str(staging / "unpack"),
                                      str(store.layers)], theirs.fileno(), env, None)
-            self.fetcher = Program([*before, "bash", "-c", OPEN_FETCHER, os.path.abspath(program), str(ours.fileno()), str(staging / "blobs"),
+            self.fetcher = Program([*before, "bash", "-c", OPEN_FETCHER, os.path.abspath(program), str(ours.fileno()),
+                                    str(staging / "blobs"),
                                     str(archive or "/dev/null"), str(store.partial)], ours.fileno(), env,
                                    raw if raw is not None else json.dumps(wanted).encode())
         self.process = self.fetcher.process

@@ -72,7 +72,8 @@ def pod_network(state: Path) -> dict[str, object]:
     """A bridge of the runtime's own. Host ports only if there is NAT: portmap needs iptables."""
     number = next(bridges)
     bridge = {"type": "bridge", "bridge": f"nodens{os.getpid() % 10000}x{number}", "isGateway": True, "hairpinMode": True,
-              "ipam": {"type": "host-local", "dataDir": str(state), "ranges": [[{"subnet": f"10.{90 + number}.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}}
+              "ipam": {"type": "host-local", "dataDir": str(state), "ranges": [[{"subnet": f"10.{90 + number}.0.0/16"}]],
+                       "routes": [{"dst": "0.0.0.0/0"}]}}
     ports = {"type": "portmap", "backend": "nftables" if shutil.which("nft") else "iptables", "capabilities": {"portMappings": True}}
     return {"cniVersion": "1.0.0", "name": f"test{number}", "plugins": [bridge, ports] if translates() else [bridge]}
 
@@ -262,14 +263,16 @@ class NodensCri(Runtime):
 
     def command(self) -> list[str]:
         self.store = self.store or self.directory / "images"
-        settings: dict[str, object] = {"socket": self.socket, "images": self.store, "certificates": self.certificates, "fetchHelper": program("src/pull/nodens-fetch"),
+        settings: dict[str, object] = {"socket": self.socket, "images": self.store, "certificates": self.certificates,
+                                       "fetchHelper": program("src/pull/nodens-fetch"),
                     "unpackHelper": program("src/pull/nodens-unpack")}
         settings |= self.pod_settings() | self.settings
         (self.directory / "cri.yaml").write_text("".join(f"{key}: {value}\n" for key, value in settings.items()))
         return [str(program("src/nodens-cri")), "--config", str(self.directory / "cri.yaml")]
 
     def pod_settings(self) -> dict[str, object]:
-        return {"state": self.directory / "state", "run": self.directory / "run", "networkNamespaces": self.directory / "netns", "cniConfig": self.network, "cgroupDriver": self.cgroup_driver,
+        return {"state": self.directory / "state", "run": self.directory / "run", "networkNamespaces": self.directory / "netns",
+                "cniConfig": self.network, "cgroupDriver": self.cgroup_driver,
                 "metrics": self.directory / "metrics.sock", "apparmorProfiles": TOP / "apparmor/nodens-container",
                 "monitor": program("src/mon/nodens-mon"), "crun": "/usr/bin/crun" if has_controllers() else WITHOUT_CONTROLLERS}
 
@@ -280,12 +283,14 @@ class Containerd(Runtime):
 
     def command(self) -> list[str]:
         (self.directory / "config.toml").write_text(CONTAINERD_CONFIG.format(
-            directory=self.directory, socket=self.socket, systemd=str(self.cgroup_driver == "systemd").lower(), certificates=self.certificates, pause=self.pause,
+            directory=self.directory, socket=self.socket, systemd=str(self.cgroup_driver == "systemd").lower(),
+            certificates=self.certificates, pause=self.pause,
             restricted=str(not may_lower_oom_score()).lower(), crun="/usr/bin/crun" if has_controllers() else WITHOUT_CONTROLLERS))
         return [str(registry_server.program("containerd", "containerd")), "--config", str(self.directory / "config.toml")]
 
     def ctr(self, *arguments: str) -> str:
-        done = subprocess.run([str(registry_server.program("containerd", "ctr")), "-a", str(self.socket), "-n", "k8s.io", *arguments], capture_output=True, text=True,
+        done = subprocess.run([str(registry_server.program("containerd", "ctr")), "-a", str(self.socket), "-n", "k8s.io", *arguments],
+                              capture_output=True, text=True,
                               timeout=120)
         assert done.returncode == 0, f"ctr {' '.join(arguments)}: {done.stderr}\n{self.tail()}"
         return done.stdout

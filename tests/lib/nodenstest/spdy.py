@@ -57,7 +57,8 @@ def knock(url: str, head: str) -> tuple[socket.socket, str, bytes]:
 
 def upgrade(url: str, protocols: list[str], method: str = "POST", more: str = "") -> tuple[socket.socket, str, bytes]:
     parts = urlsplit(url)
-    lines = [f"{method} {parts.path}?command=ignored HTTP/1.1", f"Host: {parts.netloc}", "Connection: Upgrade", "Upgrade: SPDY/3.1", "Content-Length: 0"]
+    lines = [f"{method} {parts.path}?command=ignored HTTP/1.1", f"Host: {parts.netloc}", "Connection: Upgrade", "Upgrade: SPDY/3.1",
+             "Content-Length: 0"]
     lines += [f"X-Stream-Protocol-Version: {name}" for name in protocols]
     connection, head, rest = knock(url, "\r\n".join(lines) + "\r\n" + more + "\r\n")
     status = int(head.split()[1]) if head else 0

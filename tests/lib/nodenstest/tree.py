@@ -64,7 +64,8 @@ def walk(root: Path) -> dict[str, Entry]:
         regular, kind = stat.S_ISREG(info.st_mode), stat.S_IFMT(info.st_mode)
         entries[os.fsdecode(os.path.relpath(path, top))] = Entry(
             KINDS[kind], stat.S_IMODE(info.st_mode), info.st_uid, info.st_gid, info.st_size if regular else 0, info.st_mtime_ns,
-            os.fsdecode(os.readlink(path)) if kind == stat.S_IFLNK else "", info.st_rdev, xattrs(path), tuple(sorted(groups.get(info.st_ino, []))),
+            os.fsdecode(os.readlink(path)) if kind == stat.S_IFLNK else "", info.st_rdev, xattrs(path),
+            tuple(sorted(groups.get(info.st_ino, []))),
             digest(path) if regular else "")
     return entries
 

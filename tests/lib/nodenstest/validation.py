@@ -39,12 +39,15 @@ def pod_images(site: registry_server.Site) -> dict[str, make.Image]:
     found["volume"].layer(make.tar(make.directory("behind"), make.symlink("link", "../../behind"), make.entry("behind/linked", b"linked")))
     found["hostile-volume"].config["config"]["Volumes"] = {"/to-proc": {}}
     found["hostile-volume"].layer(make.tar(make.directory("proc"), make.symlink("to-proc", "/proc")))
-    found["volume"].layer(make.tar(make.directory("data", uid=1000, gid=1000, mode=0o750), make.entry("data/from-image", b"image", uid=1000, gid=1000)))
-    found["owners"].layer(make.tar(make.directory("owners"), *(make.entry(f"owners/{n}", b"", uid=n, gid=n) for n in (0, 1000, 65535, 65536, 200000))))
+    found["volume"].layer(make.tar(make.directory("data", uid=1000, gid=1000, mode=0o750),
+                                   make.entry("data/from-image", b"image", uid=1000, gid=1000)))
+    found["owners"].layer(make.tar(make.directory("owners"),
+                                   *(make.entry(f"owners/{n}", b"", uid=n, gid=n) for n in (0, 1000, 65535, 65536, 200000))))
     found["environment"].config["config"] |= {"Env": ["PATH=/bin:/odd", "FROM_IMAGE=1", "BOTH=image"], "WorkingDir": "/made/by/runtime",
                                               "Entrypoint": ["echo", "entry"], "Cmd": ["default"], "Labels": {"io.nodens.test": "label"}}
     found["signal"].config["config"]["StopSignal"] = "SIGUSR1"
-    found["hostile-users"].layer(make.tar(make.symlink("etc/passwd", "/proc/1/environ"), make.symlink("etc/group", "../../../../etc/nodens-planted")))
+    found["hostile-users"].layer(make.tar(make.symlink("etc/passwd", "/proc/1/environ"),
+                                          make.symlink("etc/group", "../../../../etc/nodens-planted")))
     return found
 
 
@@ -83,7 +86,8 @@ class Names:
 
 def publish(site: registry_server.Site, registry: str | None = None) -> Names:
     names = Names(registry or site.name)
-    tags = {"tag": ["test"], "latest": ["latest"], "digest": ["latest"], "1": ["latest"], "2": ["latest"], "3": ["latest"], "tags": ["1", "2", "3"],
+    tags = {"tag": ["test"], "latest": ["latest"], "digest": ["latest"], "1": ["latest"], "2": ["latest"], "3": ["latest"],
+            "tags": ["1", "2", "3"],
             "two-registries": ["latest"]}
     for name, each in tags.items():
         for tag in each:
@@ -95,7 +99,8 @@ def publish(site: registry_server.Site, registry: str | None = None) -> Names:
     for name, user in USERS.items():
         registry_server.Site.publish(site, image(name, user), f"validation/{name}:latest")
     ours, theirs = image("multi"), make.Image(config={"architecture": "arm64", "os": "linux"}).layer(make.tar(make.entry("arm", b"x")))
-    index = make.index((theirs.manifest(), {"os": "linux", "architecture": "arm64"}), (ours.manifest(), {"os": "linux", "architecture": "amd64"}))
+    index = make.index((theirs.manifest(), {"os": "linux", "architecture": "arm64"}),
+                       (ours.manifest(), {"os": "linux", "architecture": "amd64"}))
     registry_server.Site.publish(site, index, "validation/multi:latest", (ours, theirs))
     names.digests["multi"] = make.digest(index.data)
     return names

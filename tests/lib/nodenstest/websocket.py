@@ -23,8 +23,10 @@ class Channels:
     def __init__(self, url: str, protocol: str = "v4.channel.k8s.io", method: str = "GET", version: str = "13") -> None:
         self.key = base64.b64encode(os.urandom(16)).decode()
         parts = urlsplit(url)
-        lines = [f"{method} {parts.path}?command=ignored HTTP/1.1", f"Host: {parts.netloc}", "Connection: keep-alive, Upgrade", "Upgrade: websocket",
-                 f"Sec-WebSocket-Version: {version}", f"Sec-WebSocket-Key: {self.key}"] + ([f"Sec-WebSocket-Protocol: {protocol}"] if protocol else [])
+        lines = [f"{method} {parts.path}?command=ignored HTTP/1.1", f"Host: {parts.netloc}", "Connection: keep-alive, Upgrade",
+                 "Upgrade: websocket",
+                 f"Sec-WebSocket-Version: {version}",
+                 f"Sec-WebSocket-Key: {self.key}"] + ([f"Sec-WebSocket-Protocol: {protocol}"] if protocol else [])
         self.socket, self.head, self.unread = knock(url, "\r\n".join(lines) + "\r\n\r\n")
         status = int(self.head.split()[1]) if self.head else 0
         if status != 101:
@@ -42,7 +44,13 @@ class Channels:
 
     def frame(self, opcode: int, data: bytes, fin: bool = True) -> None:
         mask = os.urandom(4)
-        length = bytes([0x80 | len(data)]) if len(data) < 126 else struct.pack(">BH", 0x80 | 126, len(data)) if len(data) < 65536 else struct.pack(">BQ", 0x80 | 127, len(data))
+        length = (
+            bytes([0x80 | len(data)])
+            if len(data) < 126
+            else struct.pack(">BH", 0x80 | 126, len(data))
+            if len(data) < 65536
+            else struct.pack(">BQ", 0x80 | 127, len(data))
+        )
         whole = int.from_bytes(data, "big") ^ int.from_bytes((mask * (len(data) // 4 + 1))[:len(data)], "big")
         self.socket.sendall(bytes([(0x80 if fin else 0) | opcode]) + length + mask + whole.to_bytes(len(data), "big"))
 

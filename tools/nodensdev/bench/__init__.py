@@ -90,17 +90,20 @@ def write_report(args: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS = {"cri": cri, "probes": ask_containers, "images": pull_images, "guard": guard_reviews, "rootless": rootless_nodes, "compare": compare,
+ACTIONS = {"cri": cri, "probes": ask_containers, "images": pull_images, "guard": guard_reviews, "rootless": rootless_nodes,
+           "compare": compare,
            "report": write_report}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=ACTIONS,
-                        help="cri, probes (commands and statistics of 200 containers), images, guard, rootless: measure; compare: do the two newest runs "
+                        help="cri, probes (commands and statistics of 200 containers), images, guard, rootless: measure; compare: do the "
+                             "two newest runs "
                              "agree; report: write docs/benchmarks.md")
     parser.add_argument("--runtime", default="containerd", help="runtimes, separated by commas (default: containerd)")
     parser.add_argument("--rounds", type=int, default=3,
-                        help="cri: how often everything is measured; images: pulls by each runtime; rootless: turns of each way (default: 3)")
+                        help="cri: how often everything is measured; images: pulls by each runtime; rootless: turns of each way (default: "
+                             "3)")
     parser.add_argument("--turns", type=int, default=40, help="probes: how often each is asked (default: 40)")
     parser.add_argument("--pods", type=int, default=20, help="per round (default: 20)")
     parser.add_argument("--parallel", type=int, default=5, help="pods at a time in the parallel part (default: 5)")

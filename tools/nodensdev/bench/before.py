@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """This tree beside a commit before it, in turns in one run: what a change that should cost nothing costs.
 
-The old tree is unpacked and built below build/before. `bench cri` and `bench guard` run as each tree has them, in a short form; `bench rootless` as
-this tree has it, with the programs of both. Old and new take turns, so that what disturbs the machine disturbs both. A figure is a cost: less is better.
+The old tree is unpacked and built below build/before. `bench cri` and `bench guard` run as each tree has them, in a short form; `bench
+rootless` as
+this tree has it, with the programs of both. Old and new take turns, so that what disturbs the machine disturbs both. A figure is a cost:
+less is better.
 A ratio is new to old, each the mean of the middle half of its samples.
 """
 import json
@@ -41,9 +43,11 @@ class Tree:
 
     def dev(self, *arguments: str) -> None:
         """Runs the tree's own `tools/dev`."""
-        done = subprocess.run([str(self.top / "tools/dev"), *arguments], cwd=self.top, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        done = subprocess.run([str(self.top / "tools/dev"), *arguments], cwd=self.top, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True)
         if done.returncode != 0:
-            raise Failure(f"`tools/dev {' '.join(arguments)}` failed in {self.top}; the end of its output:\n{(done.stdout + done.stderr)[-4000:]}")
+            raise Failure(f"`tools/dev {' '.join(arguments)}` failed in {self.top}; the end of its "
+                          f"output:\n{(done.stdout + done.stderr)[-4000:]}")
 
     def script(self, part: str) -> Path:
         """A bench in Python, seen from inside. The trees differ in where their tests are."""
@@ -83,7 +87,8 @@ def cri(tree: Tree) -> Samples:
 
 def cri_samples(data: dict[str, Any]) -> Samples:
     rows = {row.title: row for row in figures.rows_of(data, "on")}
-    times = {title: [ours / floor for ours, floor in zip(rows[title].samples["nodens"], rows[title].samples[figures.ENGINE], strict=True)] for title in CRI_ROWS}
+    times = {title: [ours / floor for ours, floor in zip(rows[title].samples["nodens"], rows[title].samples[figures.ENGINE], strict=True)]
+             for title in CRI_ROWS}
     return times | {MEMORY_ROW: rows[MEMORY_ROW].samples["nodens"]}
 
 
@@ -99,7 +104,8 @@ def measured(inside: chroot.Prepared, *argv: str) -> dict[str, Any]:
 
 def guard(tree: Tree) -> Samples:
     with chroot.prepared(chroot.Chroot()) as inside, priority.raised("the machine's own"):
-        return guard_samples(measured(inside, "python3", "-B", str(tree.script("guard")), "--builds", str(tree.inside / "build/release"), "--seconds", str(SECONDS)))
+        return guard_samples(measured(inside, "python3", "-B", str(tree.script("guard")), "--builds", str(tree.inside / "build/release"),
+                                      "--seconds", str(SECONDS)))
 
 
 def guard_samples(data: dict[str, Any]) -> Samples:
@@ -111,7 +117,8 @@ def guard_samples(data: dict[str, Any]) -> Samples:
 def rootless(tree: Tree) -> Samples:
     variant = (tree.inside / "build/release").relative_to(INSIDE / "build")
     with chroot.prepared(chroot.Chroot()) as inside:
-        return rootless_samples(measured(inside, "env", f"NODENS_VARIANT={variant}", "python3", "-B", str(Tree(TOP).script("rootless")), "--ways", f"direct/{WAY}",
+        return rootless_samples(measured(inside, "env", f"NODENS_VARIANT={variant}", "python3", "-B", str(Tree(TOP).script("rootless")),
+                                         "--ways", f"direct/{WAY}",
                                          "--rounds", "1", "--starts", "5", "--connections", "2000", "--json"))
 
 
@@ -119,13 +126,15 @@ def rootless_samples(data: dict[str, Any]) -> Samples:
     """Streams and requests by what they cost without a node in the same run."""
     way, direct = data["ways"][WAY], data["ways"]["direct"]
     streams = [theirs["gbit"] / ours["gbit"] for ours, theirs in zip(way["rounds"], direct["rounds"], strict=True)]
-    return {"stream": streams, "CPU per Gbit": [row["cpu_per_gbit"] for row in way["rounds"]], "request": [way["request_p50_us"] / direct["request_p50_us"]],
+    return {"stream": streams, "CPU per Gbit": [row["cpu_per_gbit"] for row in way["rounds"]],
+            "request": [way["request_p50_us"] / direct["request_p50_us"]],
             "connection": [way["connection_p50_us"] / direct["connection_p50_us"]], "start": way["start_ms"], "memory": [way["pss_mb"]]}
 
 
 # ---- turns
 
-BENCHES: dict[str, tuple[Callable[[Tree], Samples], int]] = {"cri": (cri, 2), "guard": (guard, 2), "rootless": (rootless, 8)}    # with turns of each tree
+# with turns of each tree
+BENCHES: dict[str, tuple[Callable[[Tree], Samples], int]] = {"cri": (cri, 2), "guard": (guard, 2), "rootless": (rootless, 8)}
 
 
 def alternate(measure: Callable[[Tree], Samples], old: Tree, new: Tree, turns: int) -> tuple[Samples, Samples]:

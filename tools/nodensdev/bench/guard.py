@@ -52,7 +52,8 @@ def run(seconds: int, with_kyverno: bool = False) -> dict[str, Any]:
         build.ensure(inside, "release")
         program = chroot.seen_inside(peer / "webhook")
         with priority.raised("the machine's own"):
-            code = inside.run(["python3", "-B", "tests/component/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds), "--peer", str(program),
+            code = inside.run(["python3", "-B", "tests/component/guard/bench.py", "--builds", "build/release", "--seconds", str(seconds),
+                               "--peer", str(program),
                                f"build/bench/{target.name}"])
     if code != 0 or not target.exists():
         raise Failure(f"the bench of the guard ended with {code}")
@@ -146,10 +147,12 @@ def kyverno_rows(data: dict[str, Any]) -> list[list[str]]:
     ours, theirs = data["index"], data["kyverno"]
     rate, rss = kyverno_ratios(data)
     return [["", "nodens-guard", "Kyverno", "ratio", "aim"],
-            ["pod security, reviews/s", f"{ours['pod_security']['per_second']:,}", f"{theirs['pod_security']['per_second']:,}", f"{rate:.1f}", f"at least {RATE_RATIO_AIM:.0f}"],
+            ["pod security, reviews/s", f"{ours['pod_security']['per_second']:,}", f"{theirs['pod_security']['per_second']:,}",
+             f"{rate:.1f}", f"at least {RATE_RATIO_AIM:.0f}"],
             ["median at that load (us)", f"{ours['pod_security']['p50_us']:,}", f"{theirs['pod_security']['p50_us']:,}",
              f"{ours['pod_security']['p50_us'] / theirs['pod_security']['p50_us']:.3f}", ""],
-            ["resident, maximum (MB)", f"{ours['relisted']['peak_rss']:.1f}", f"{theirs['loaded']['peak_rss']:.1f}", f"{rss:.2f}", f"at most {MEMORY_RATIO_AIM}"],
+            ["resident, maximum (MB)", f"{ours['relisted']['peak_rss']:.1f}", f"{theirs['loaded']['peak_rss']:.1f}", f"{rss:.2f}",
+             f"at most {MEMORY_RATIO_AIM}"],
             ["anonymous (MB)", f"{ours['loaded']['anonymous']:.1f}", f"{theirs['loaded']['anonymous']:.1f}",
              f"{ours['loaded']['anonymous'] / theirs['loaded']['anonymous']:.2f}", ""]]
 
@@ -179,5 +182,6 @@ def write_document(data: dict[str, Any]) -> None:
     missed = misses(data)
     tail = "\nGoals not met:\n\n" + "".join(f"- {one}\n" for one in missed) if missed else "\nAll goals are met.\n"
     DOCUMENT.write_text(METHOD.format(date=data["date"], commit=data["commit"], cpus=data["cpus"], bytes=f"{data['review_bytes']:,}") +
-                        table.as_markdown(rows(data)) + "\n" + tail + PEERS.format(version=goprograms.pinned_version("pod-security", "k8s.io/kubernetes")) +
+                        table.as_markdown(rows(data)) + "\n" + tail
+                        + PEERS.format(version=goprograms.pinned_version("pod-security", "k8s.io/kubernetes")) +
                         table.as_markdown(peer_rows(data)) + "\n" + kyverno_section(data))

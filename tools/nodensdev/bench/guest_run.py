@@ -64,7 +64,8 @@ def prepare(plan: Plan, share: Path) -> None:
     registry.Site(share / "site").prepare(registry.storage.filled())
     config = {
         "runtimes": [describe(name, share / "programs") for name in plan.runtimes],
-        "pods": plan.pods, "parallel": plan.parallel, "rounds": plan.rounds, "userns": plan.userns, "kind": plan.kind, "containers": plan.containers,
+        "pods": plan.pods, "parallel": plan.parallel, "rounds": plan.rounds, "userns": plan.userns, "kind": plan.kind,
+        "containers": plan.containers,
         "image": names["BusyBox"], "pause": names["Pause"], "pulled": PULLED, "proto": str(SHARE / "api.proto"),
         "programs": str(SHARE / "programs"), "site": str(SHARE / "site"), "hosts_toml": registry.hosts_toml(),
         "registries": ["registry.k8s.io", f"{registry.HOST}:{registry.PORT}"],

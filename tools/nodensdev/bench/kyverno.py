@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kyverno's admission controller beside nodens-guard: on an API server of its own, with one rule of pod security, driven on its webhook's port.
+"""Kyverno's admission controller beside nodens-guard: on an API server of its own, with one rule of pod security, driven on its webhook's
+port.
 
-It gets what is lightest for it: a cluster with nothing but the load's namespaces, no reports, no events, the leader's work done before the load.
+It gets what is lightest for it: a cluster with nothing but the load's namespaces, no reports, no events, the leader's work done before the
+load.
 """
 import json
 import subprocess
@@ -17,7 +19,8 @@ from . import priority
 
 MODULE = "github.com/kyverno/kyverno"
 INSTALL = "config/install-latest-testing.yaml"    # of the module's own tree: definitions, settings, service accounts
-POLICY = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "pod-security"}, "spec": {"background": False, "rules": [
+POLICY = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "pod-security"},
+          "spec": {"background": False, "rules": [
     {"name": "restricted", "match": {"any": [{"resources": {"kinds": ["Pod"]}}]},
      "validate": {"failureAction": "Enforce", "podSecurity": {"level": "restricted", "version": "latest"}}}]}}
 
@@ -33,9 +36,11 @@ def fill(one: cluster.Cluster, namespaces: int) -> None:
     checked(one.kubectl("apply", "--server-side", "-f", "-", stdin=(sources / INSTALL).read_text(), timeout=300), "Kyverno's manifests")
     checked(one.kubectl("wait", "--for=condition=Established", "crd/clusterpolicies.kyverno.io", "--timeout=60s"), "Kyverno's definitions")
     checked(one.kubectl("apply", "-f", "-", stdin=json.dumps(POLICY)), "Kyverno's policy")
-    made = [json.dumps({"method": "POST", "path": "/api/v1/namespaces", "body": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"team-{number}"}}})
+    made = [json.dumps({"method": "POST", "path": "/api/v1/namespaces",
+                        "body": {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"team-{number}"}}})
             for number in range(namespaces)]
-    checked(one.run(["python3", "-B", "/nodens/tests/component/guard/batch.py"], timeout=300, stdin="\n".join(made)), "the load's namespaces")
+    checked(one.run(["python3", "-B", "/nodens/tests/component/guard/batch.py"], timeout=300, stdin="\n".join(made)),
+            "the load's namespaces")
 
 
 def measure(seconds: int, namespaces: int, target: Path) -> dict[str, Any]:

@@ -41,15 +41,19 @@ def newest() -> dict[str, Any] | None:
 def section(data: dict[str, Any]) -> str:
     """For docs/benchmarks.md."""
     names = list(data["results"])
-    lines = ["## Commands and statistics", f"*From the newest run of `tools/dev bench probes`: {data['date']} UTC, commit {data['commit']}.*\n",
-             f"{data['pods']} pods in user namespaces with {data['containers']} containers each (the bare engine's have one), in turns, {data['rounds']} of each;",
+    lines = ["## Commands and statistics",
+             f"*From the newest run of `tools/dev bench probes`: {data['date']} UTC, commit {data['commit']}.*\n",
+             f"{data['pods']} pods in user namespaces with {data['containers']} containers each (the bare engine's have one), in turns, "
+             f"{data['rounds']} of each;",
              "medians in milliseconds, ratios turn by turn as above.\n",
-             "| | " + " | ".join("bare engine" if name == ENGINE else name for name in names) + " | nodens x containerd | engine x containerd |",
+             "| | " + " | ".join("bare engine" if name == ENGINE else name for name in names)
+             + " | nodens x containerd | engine x containerd |",
              "|---|" + "---:|" * (len(names) + 2)]
     for step in STEPS:
         found = {name: data["results"][name].get(step) for name in names}
         cells = [f"{statistics.median(samples):.1f}" if samples else "-" for samples in found.values()]
-        cells += [f"{ratio(data, step, one, 'containerd'):.2f}" if found.get(one) and found.get("containerd") else "-" for one in ("nodens", ENGINE)]
+        cells += [f"{ratio(data, step, one, 'containerd'):.2f}" if found.get(one) and found.get("containerd") else "-"
+                  for one in ("nodens", ENGINE)]
         lines.append(f"| {step} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -61,10 +65,13 @@ def throughput_section() -> str | None:
     found = json.loads(THROUGHPUT.read_text())
     rates, empty = found["mib_per_s"], found["exec_s"]
     return "\n".join([
-        "## kubectl exec", f"*From the newest run of `tools/dev test throughput`: {found['date']} UTC. Two clusters, in turns, through API server and kubelet.*\n",
+        "## kubectl exec",
+        f"*From the newest run of `tools/dev test throughput`: {found['date']} UTC. Two clusters, in turns, through API server and "
+        f"kubelet.*\n",
         "| | containerd | nodens | nodens x containerd |", "|---|---:|---:|---:|",
         f"| 64 MiB out of a pod (MiB/s) | {rates['containerd']:.1f} | {rates['nodens']:.1f} | {found['ratio']:.2f} |",
-        f"| a command that does nothing (ms) | {empty['containerd'] * 1000:.0f} | {empty['nodens'] * 1000:.0f} | {empty['nodens'] / empty['containerd']:.2f} |"]) + "\n"
+        f"| a command that does nothing (ms) | {empty['containerd'] * 1000:.0f} | {empty['nodens'] * 1000:.0f} | "
+        f"{empty['nodens'] / empty['containerd']:.2f} |"]) + "\n"
 
 
 def as_text(data: dict[str, Any]) -> str:

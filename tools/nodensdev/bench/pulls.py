@@ -98,7 +98,8 @@ def run(rounds: int) -> dict[str, Any]:
     place = chroot.Chroot(env={"NODENS_VARIANT": "release"}, holds=(made,))
     with chroot.prepared(place) as inside:
         build.ensure(inside, "release")
-        code = inside.run(["python3", "-B", "tests/component/cri/pull_bench.py", str(chroot.seen_inside(made / "layout")), NAME, str(rounds),
+        code = inside.run(["python3", "-B", "tests/component/cri/pull_bench.py", str(chroot.seen_inside(made / "layout")), NAME,
+                           str(rounds),
                            f"build/bench/{target.name}"])
     if code != 0 or not target.exists():
         raise Failure(f"the bench of pulls ended with {code}")

@@ -89,7 +89,8 @@ def write() -> None:
     text = [method(data)]
     versions = ", ".join(f"{title} {version}" for title, version in data["versions"].items())
     busy = f" Load average of the host before the run: {data['load']}." if "load" in data else ""
-    text.append(f"## Results\n{data['date']} UTC, commit {data['commit']}, {data['rounds']} x {data['pods']} pods in {data['seconds'] // 60} min; {versions}.{busy}\n{agreement(data)}\n")
+    text.append(f"## Results\n{data['date']} UTC, commit {data['commit']}, {data['rounds']} x {data['pods']} pods in "
+                f"{data['seconds'] // 60} min; {versions}.{busy}\n{agreement(data)}\n")
     text.append("![A pod's start and end](benchmarks.svg)\n")
     for title, lines in table.tables(data):
         text.append(f"### {title[0].upper()}{title[1:]}\n{table.as_markdown(lines)}\n")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/dev bench rootless`: ports, egress, memory and starts of nodens-rootless, beside RootlessKit's drivers, bare splice and no proxy at all."""
+"""`tools/dev bench rootless`: ports, egress, memory and starts of nodens-rootless, beside RootlessKit's drivers, bare splice and no proxy
+at all."""
 import json
 import os
 import statistics
@@ -53,7 +54,8 @@ METHOD = """# Benchmarks of nodens-rootless
 """
 
 COLUMNS = (("gbit", "in (Gbit/s)", "{:.1f}"), ("cpu_per_gbit", "CPU (s/Gbit)", "{:.3f}"), ("request_p50_us", "request p50 (us)", "{:.0f}"),
-           ("request_p99_us", "p99 (us)", "{:.0f}"), ("connection_p50_us", "connection p50 (us)", "{:.0f}"), ("connection_p99_us", "p99 (us)", "{:.0f}"),
+           ("request_p99_us", "p99 (us)", "{:.0f}"), ("connection_p50_us", "connection p50 (us)", "{:.0f}"),
+           ("connection_p99_us", "p99 (us)", "{:.0f}"),
            ("egress_gbit", "out (Gbit/s)", "{:.2f}"), ("pss_mb", "memory (MB)", "{:.1f}"), ("start_ms", "start (ms)", "{:.0f}"))
 
 
@@ -81,13 +83,16 @@ def run(rounds: int) -> dict[str, Any]:
     target.unlink(missing_ok=True)
     with chroot.prepared(chroot.Chroot(env={"NODENS_VARIANT": "release"})) as inside:
         build.ensure(inside, "release")
-        code = inside.run(["python3", "-B", "tests/component/rootless/bench.py", "--rounds", str(rounds), "--json", f"build/bench/{target.name}"])
+        code = inside.run(["python3", "-B", "tests/component/rootless/bench.py", "--rounds", str(rounds), "--json",
+                           f"build/bench/{target.name}"])
     if code != 0 or not target.exists():
         raise Failure(f"the bench of rootless nodes ended with {code}")
     measured = json.loads(target.read_text())
     target.unlink()
-    return {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "rounds": rounds, "cpus": os.cpu_count(), "load": os.getloadavg()[0],
-            "kernel": os.uname().release.split("-")[0], "rootlesskit": goprograms.pinned_version("rootlesskit", "github.com/rootless-containers/rootlesskit/v3"), **measured}
+    return {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "rounds": rounds, "cpus": os.cpu_count(),
+            "load": os.getloadavg()[0],
+            "kernel": os.uname().release.split("-")[0],
+            "rootlesskit": goprograms.pinned_version("rootlesskit", "github.com/rootless-containers/rootlesskit/v3"), **measured}
 
 
 def save(data: dict[str, Any]) -> Path:
@@ -133,14 +138,16 @@ def aims(data: dict[str, Any]) -> list[Aim]:
             Aim("CPU per Gbit, x RootlessKit builtin", ratio(data, "cpu_per_gbit", BUILTIN), most=1.0),
             Aim("memory of holder and forwarder", value(data, OURS, "pss_mb") or 0.0, most=5.0, unit=" MB"),
             Aim("start with pasta, x RootlessKit's", simple_ratio(data, "start_ms", OURS, "RootlessKit, pasta"), most=0.5),
-            Aim("start with slirp4netns, x RootlessKit's", simple_ratio(data, "start_ms", "nodens, slirp4netns", "RootlessKit, slirp4netns"), most=0.5)]
+            Aim("start with slirp4netns, x RootlessKit's",
+                simple_ratio(data, "start_ms", "nodens, slirp4netns", "RootlessKit, slirp4netns"), most=0.5)]
 
 
 def lines(data: dict[str, Any]) -> list[list[str]]:
     found = [["", *(title for _, title, _ in COLUMNS)]]
     for way in data["ways"]:
         numbers = [value(data, way, name) for name, _, _ in COLUMNS]
-        found.append([way, *("-" if number is None else form.format(number) for number, (_, _, form) in zip(numbers, COLUMNS, strict=False))])
+        found.append([way, *("-" if number is None else form.format(number) for number,
+                             (_, _, form) in zip(numbers, COLUMNS, strict=False))])
     return found
 
 
@@ -158,11 +165,16 @@ def as_text(data: dict[str, Any]) -> str:
 
 def write_document(data: dict[str, Any]) -> None:
     """The page and its plot."""
-    busy = " Other processes used the host meanwhile, at lower priority: turns of one variant differ by a third and more." if data["load"] > 3 * data["cpus"] else ""
+    busy = (
+        " Other processes used the host meanwhile, at lower priority: turns of one variant differ by a third and more."
+        if data["load"] > 3 * data["cpus"]
+        else ""
+    )
     DOCUMENT.write_text("\n".join([
         METHOD.format(**data),
         f"## Results\n{data['date']} UTC, commit {data['commit']}, load average of the host at its end {data['load']:.1f}.{busy}\n",
-        "![Ports, egress and starts](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)), "\n### Goals\n", table.as_markdown(aim_lines(data)), ""]))
+        "![Ports, egress and starts](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)), "\n### Goals\n",
+        table.as_markdown(aim_lines(data)), ""]))
     PLOT.write_text(draw(data))
 
 
@@ -180,16 +192,21 @@ def panel(data: dict[str, Any], title: str, name: str, x: float, width: float) -
         y = HEAD + row * (BAR + GAP)
         if number is None:
             continue
-        found.append(f'<rect x="{x:.0f}" y="{y}" width="{number * scale:.1f}" height="{BAR}" fill="{COLOURS.get(way.split(",")[0], "#999")}"/>')
-        found.append(f'<text x="{x + number * scale + 4:.0f}" y="{y + 12}" font-size="11">{number:.{0 if number >= 100 else 1 if number >= 0.1 else 2}f}</text>')
+        found.append(f'<rect x="{x:.0f}" y="{y}" width="{number * scale:.1f}" height="{BAR}" '
+                     f'fill="{COLOURS.get(way.split(",")[0], "#999")}"/>')
+        found.append(f'<text x="{x + number * scale + 4:.0f}" y="{y + 12}" '
+                     f'font-size="11">{number:.{0 if number >= 100 else 1 if number >= 0.1 else 2}f}</text>')
     return found
 
 
 def draw(data: dict[str, Any]) -> str:
     height, part = HEAD + len(data["ways"]) * (BAR + GAP) + 8, (WIDTH - LABEL) / 3
-    body = [f'<text x="{LABEL - 8}" y="{HEAD + row * (BAR + GAP) + 12}" font-size="12" text-anchor="end">{escape(way)}</text>' for row, way in enumerate(data["ways"])]
-    for number, (title, name) in enumerate((("in, Gbit/s", "gbit"), ("out, Gbit/s", "egress_gbit"), ("start, ms (shorter is better)", "start_ms"))):
+    body = [f'<text x="{LABEL - 8}" y="{HEAD + row * (BAR + GAP) + 12}" font-size="12" text-anchor="end">{escape(way)}</text>' for row,
+            way in enumerate(data["ways"])]
+    for number, (title, name) in enumerate((("in, Gbit/s", "gbit"), ("out, Gbit/s", "egress_gbit"),
+                                            ("start, ms (shorter is better)", "start_ms"))):
         body += panel(data, title, name, LABEL + number * part, part)
     head = f'<text x="8" y="16" font-size="13">nodens-rootless, {escape(data["date"])}, commit {escape(data["commit"])}</text>'
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" fill="#222">'
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
+            f'font-family="sans-serif" fill="#222">'
             f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>' + "\n".join([head, *body]) + "</svg>\n")

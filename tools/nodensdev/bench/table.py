@@ -36,7 +36,8 @@ def cost_lines(data: dict[str, Any]) -> list[list[str]]:
     lines = [["a pod's start", "with (ms)", "without (ms)", "ratio"]]
     for subject, ratio in figures.userns_cost(data).items():
         pair = data["results"]["pair"][subject]
-        lines.append(["bare engine" if subject == ENGINE else subject, *(number(statistics.median(pair[mode]), "ms") for mode in ("on", "off")), f"{ratio:.2f}"])
+        lines.append(["bare engine" if subject == ENGINE else subject,
+                      *(number(statistics.median(pair[mode]), "ms") for mode in ("on", "off")), f"{ratio:.2f}"])
     return lines
 
 
@@ -56,7 +57,8 @@ def as_text(data: dict[str, Any]) -> str:
         widths = [max(len(line[column]) for line in table) for column in range(len(table[0]))]
         lines.append(f"\n{title}")
         for first, *rest in table:
-            lines.append("  " + first.ljust(widths[0]) + "".join("  " + cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=False)))
+            lines.append("  " + first.ljust(widths[0])
+                         + "".join("  " + cell.rjust(width) for cell, width in zip(rest, widths[1:], strict=False)))
     return "\n".join(lines)
 
 

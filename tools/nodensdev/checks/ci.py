@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The gate: everything that must be green before a change lands, quick checks first. `.ci/run` is this command.
 
-Every step gives the same result each time it runs on one tree, also on a loaded machine: seeds and counts are fixed, tests wait for events, and each
+Every step gives the same result each time it runs on one tree, also on a loaded machine: seeds and counts are fixed, tests wait for events,
+and each
 step has a time limit. Random search and measured ratios are steps of `tools/dev nightly`; what they find becomes a fixed test here.
 The steps that make what later ones use (roots, Go programs, images) come first, so that the limits of the tests need not allow for them.
 """

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/dev lint commits`: subjects of commits since BASE read `area: imperative summary`, in at most 72 columns, with an empty line below.
+"""`tools/dev lint commits`: subjects of commits since BASE read `area: imperative summary`, in at most 72 columns, with an empty line
+below.
 
 The area is a part of the tree or several (`cri`, `guard`, `oci, userns`, `tests/cri`); a git revert is left as git writes it.
 A copy without .git has nothing to check; in a shallow clone that does not reach back to BASE, what is there is checked.
@@ -15,7 +16,9 @@ AREA = r"[a-z0-9][a-z0-9_./*-]*"
 SUBJECT = re.compile(rf"{AREA}(?:, {AREA})*: \S.*[^\s.]$")
 REVERT = re.compile(r'Revert "')
 # Words that are not imperative, at the place of the verb.
-NOT_IMPERATIVE = re.compile(r"^[^:]+: (?:added|adds|adding|fixed|fixes|fixing|changed|changes|changing|removed|removes|removing|updated|updates|updating)\b", re.I)
+NOT_IMPERATIVE = re.compile(
+    r"^[^:]+: (?:added|adds|adding|fixed|fixes|fixing|changed|changes|changing|removed|removes|removing|updated|updates|updating)\b", re.I
+)
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,8 @@ def problems_of(commit: Commit) -> list[str]:
 
 def git(top: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """git, also in a tree of another owner, as in a container of a forge."""
-    return subprocess.run(["git", "-c", f"safe.directory={top}", "-C", str(top), *arguments], capture_output=True, text=True, errors="replace")
+    return subprocess.run(["git", "-c", f"safe.directory={top}", "-C", str(top), *arguments], capture_output=True, text=True,
+                          errors="replace")
 
 
 def read(top: Path, base: str = BASE) -> list[Commit] | None:

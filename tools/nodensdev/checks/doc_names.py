@@ -101,7 +101,8 @@ def way_problems(text: str) -> list[str]:
             found.append(f"{where}: the way of '{title}' has {len(lines)} files, more than {WAY_FILES}")
         stations = [(line, STATION.match(line)) for line in lines]
         found += [f"{where}: want '1. `src/FILE`: what it does', not '{line}'" for line, match in stations if not match]
-        found += [f"{where}: no file '{match[1]}' on the way of '{title}'" for _, match in stations if match and not (TOP / match[1]).is_file()]
+        found += [f"{where}: no file '{match[1]}' on the way of '{title}'" for _, match in stations if match
+                  and not (TOP / match[1]).is_file()]
     return found
 
 
@@ -127,7 +128,8 @@ def rename_problems(text: str, words: set[str]) -> list[str]:
 
 def words_of_the_code() -> set[str]:
     """Every word of the sources, tests and tools."""
-    paths = [path for base in ("src", "tests", "tools") for pattern in ("*.[ch]", "*.py", "meson.build") for path in (TOP / base).rglob(pattern)]
+    paths = [path for base in ("src", "tests", "tools") for pattern in ("*.[ch]", "*.py", "meson.build")
+             for path in (TOP / base).rglob(pattern)]
     return {word for path in paths for word in re.findall(r"\w+", path.read_text())}
 
 

@@ -12,7 +12,8 @@ from ..env import cache, deps, goprograms, guest, machine
 from ..project import BUILD, TOP
 
 DEADLINE = 3600.0
-PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/nodens-unpack", "src/mon/nodens-mon", "tests/component/cri-resilience/faulty",
+PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/nodens-unpack", "src/mon/nodens-mon",
+            "tests/component/cri-resilience/faulty",
             "tests/component/cri/attack-loop")
 PEERS = ("registry", "containerd", "criclient")
 SCRIPT = """#!/bin/sh
@@ -43,7 +44,8 @@ def lay_out(share: Path, variant: str) -> None:
         target.with_name(target.name + ".lock").touch()
 
 
-def run(directory: str, kernel: str = "uml", variant: str = "gcc", arguments: tuple[str, ...] = (), extra: dict[str, list[Path]] | None = None) -> bool:
+def run(directory: str, kernel: str = "uml", variant: str = "gcc", arguments: tuple[str, ...] = (),
+        extra: dict[str, list[Path]] | None = None) -> bool:
     """Boots a guest and runs pytest in it; its output is ours. `extra`: files for directories of the tree there."""
     words = " ".join(f"'{word}'" for word in (*arguments, directory))
     with cache.scratch("guest-tests") as share:

@@ -31,7 +31,8 @@ class Idiom:
         return ALLOWED * max(self.anchors)
 
 
-# Counted in 2026 in passt 2c174f1, crun ba38286f, conmon c3f70a3, systemd ed22b5a (nsresourced, nspawn and machine; basic and core), curl 5c61e16.
+# Counted in 2026 in passt 2c174f1, crun ba38286f, conmon c3f70a3, systemd ed22b5a (nsresourced, nspawn and machine; basic and core), curl
+# 5c61e16.
 IDIOMS = (
     Idiom("whoever, whatever, wherever", re.compile(r"\b(?:who|what|wher)ever\b", re.I), (0.00, 0.00, 0.18, 0.24, 0.12, 0.14)),
     Idiom("somebody, nobody, anybody, everybody", re.compile(r"\b(?:some|no|any|every)body\b", re.I), (0.17, 0.00, 0.18, 0.18, 0.32, 0.02)),
@@ -114,7 +115,8 @@ def table(counts: dict[str, Count]) -> list[str]:
         rows.append((idiom.name, *(f"{value:.2f}" for value in values)))
     rows.append(("words read", *(str(one.words) for one in counts.values()), *("" for _ in (*ANCHORS, "limit"))))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    return ["  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]).rstrip() for row in rows]
+    return ["  ".join([row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]).rstrip()
+            for row in rows]
 
 
 def problems(counts: dict[str, Count]) -> list[str]:
@@ -122,7 +124,8 @@ def problems(counts: dict[str, Count]) -> list[str]:
     for name, one in counts.items():
         for idiom in IDIOMS:
             if one.rate(idiom) > idiom.limit:
-                found += [f"{name}: {idiom.name}: {one.rate(idiom):.2f} per 1,000 words, more than {idiom.limit:.2f}", *one.places[idiom.name]]
+                found += [f"{name}: {idiom.name}: {one.rate(idiom):.2f} per 1,000 words, more than {idiom.limit:.2f}",
+                          *one.places[idiom.name]]
     return found
 
 

@@ -27,7 +27,8 @@ def compiled(directory: Path) -> list[str]:
     entries = json.loads((directory / "compile_commands.json").read_text())
     paths = {(INSIDE / "build" / directory.name / entry["file"]) for entry in entries}
     resolved = {Path(*collapse(path.parts)) for path in paths}
-    return sorted(str(path) for path in resolved if (TOP / path.relative_to(INSIDE)).is_file() and "build" not in path.relative_to(INSIDE).parts)
+    return sorted(str(path) for path in resolved if (TOP / path.relative_to(INSIDE)).is_file()
+                  and "build" not in path.relative_to(INSIDE).parts)
 
 
 def collapse(parts: tuple[str, ...]) -> list[str]:

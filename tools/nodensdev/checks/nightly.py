@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the gate leaves out because it is random, measures time or takes long. Random steps print their seed; a finding becomes a fixed test of the gate.
+"""What the gate leaves out because it is random, measures time or takes long. Random steps print their seed; a finding becomes a fixed test
+of the gate.
 
 `--hours` gives the fuzzers their time; the other steps take what they take.
 """

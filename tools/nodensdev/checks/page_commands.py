@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the commands that README.md and the pages of docs/ show, and compares the output with what they print. See pages.py for the markers.
 
-The blocks of a page with one marker are one session of bash, in the order of the page: variables, directories and background processes stay.
+The blocks of a page with one marker are one session of bash, in the order of the page: variables, directories and background processes
+stay.
 - chroot: the Debian 13 root with the build's programs in PATH, in a copy of the tree. The root is read-only, so `apt install` only
   verifies that it has the packages.
 - guest: a fresh Debian 13 guest in which the project's Debian packages are installed, in a copy of the tree.
 
-A ```sh block fails at its first command that fails. Commands of a ```console block may fail; their output must be that of the page: `...` on a
+A ```sh block fails at its first command that fails. Commands of a ```console block may fail; their output must be that of the page: `...`
+on a
 line of its own stands for any lines, numbers and the width of columns may differ.
 """
 import re
@@ -67,7 +69,8 @@ def script(shown: Iterable[Shown], prelude: str = PRELUDE) -> str:
     """A script that prints each command's output between two lines that nothing else prints."""
     parts = [prelude]
     for number, one in enumerate(shown):
-        parts += [f"echo; echo '@@begin {number}'", f"set {'-e' if one.output is None else '+e'}", one.text.rstrip("\n"), f"set +e; echo '@@end {number}'"]
+        parts += [f"echo; echo '@@begin {number}'", f"set {'-e' if one.output is None else '+e'}", one.text.rstrip("\n"),
+                  f"set +e; echo '@@end {number}'"]
     return "\n".join(parts) + "\n"
 
 
@@ -100,7 +103,8 @@ def problems(shown: list[Shown], printed: str) -> list[str]:
 
 def sessions(place: str, top: Path = TOP) -> dict[Path, list[Shown]]:
     """The commands for one place, by page."""
-    found = {page: [shown for block in pages.blocks(page) if block.place == place for shown in commands(block, top)] for page in pages.pages(top)}
+    found = {page: [shown for block in pages.blocks(page) if block.place == place for shown in commands(block, top)]
+             for page in pages.pages(top)}
     return {page: shown for page, shown in found.items() if shown}
 
 
@@ -111,7 +115,8 @@ def copy_tree(target: Path) -> None:
 def in_chroot(inside: chroot.Prepared, shown: list[Shown]) -> list[str]:
     """Runs a page's session in the Debian root."""
     directory = build.ensure(inside, "gcc")
-    programs = sorted({path.parent for path in (BUILD / directory.name / "src").rglob("nodens*") if path.is_file() and path.stat().st_mode & 0o111})
+    programs = sorted({path.parent for path in (BUILD / directory.name / "src").rglob("nodens*") if path.is_file()
+                       and path.stat().st_mode & 0o111})
     path = ":".join(str(INSIDE / one.relative_to(TOP)) for one in programs)
     copy_tree(inside.scratch / "tmp" / "tree")
     try:

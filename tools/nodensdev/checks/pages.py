@@ -122,9 +122,11 @@ def reach_problems(top: Path) -> list[str]:
     index = top / INDEX
     if not index.is_file():
         return [f"no {INDEX}: it is the index of the pages"]
-    found = [] if index in {target(top / START, link, top)[0] for _, link in links((top / START).read_text())} else [f"{START}: no link to {INDEX}"]
+    found = [] if index in {target(top / START, link, top)[0] for _,
+                            link in links((top / START).read_text())} else [f"{START}: no link to {INDEX}"]
     there = reached(index, top)
-    return found + [f"{page.relative_to(top)}: no way of links leads here from {INDEX}" for page in sorted((top / "docs").rglob("*.md")) if page not in there]
+    return found + [f"{page.relative_to(top)}: no way of links leads here from {INDEX}" for page in sorted((top / "docs").rglob("*.md"))
+                    if page not in there]
 
 
 # ---- blocks of commands
@@ -143,7 +145,8 @@ def blocks(path: Path) -> list[Block]:
         match = own.get(fence.start(), general)
         if fence[3] in SHELL:
             body = "".join(line.removeprefix(fence[1]) for line in fence[4].splitlines(keepends=True))
-            found.append(Block(path, text.count("\n", 0, fence.start()) + 1, fence[3], body, match[1] if match else "", match[2] if match else ""))
+            found.append(Block(path, text.count("\n", 0, fence.start()) + 1, fence[3], body, match[1] if match else "", match[2] if match
+                               else ""))
     return found
 
 

@@ -13,7 +13,8 @@ tests/acceptance/NAME.py holds the checks, in the order in which they run:
 
 A check passes when its function returns, and fails when it raises: `proof.expect()`, `proof.run()` and `proof.dev()`
 raise on their own. A number that was aimed at goes through `proof.aim()`: one that is missed for a known reason is listed
-with its figure and that reason before the closing line, and fails all the same when it gets worse. `full_only` checks run with --full. Checks run one after the other in one process; the module is
+with its figure and that reason before the closing line, and fails all the same when it gets worse. `full_only` checks run with --full.
+Checks run one after the other in one process; the module is
 executed with tools/ on its path. Output of commands is kept in build/prove/NAME/, and shown for a check that fails.
 The report closes with 'N passed, N failed' alone on a line; the exit code says the same.
 """
@@ -76,7 +77,8 @@ class Proof:
         """Shows a measured value beside the verdict."""
         self.figures.append(f"{name}: {value}")
 
-    def aim(self, name: str, value: float, most: float | None = None, least: float | None = None, unit: str = "", known: Miss | None = None) -> None:
+    def aim(self, name: str, value: float, most: float | None = None, least: float | None = None, unit: str = "",
+            known: Miss | None = None) -> None:
         """Shows a measured value beside its aim. One that misses it fails the check, or, up to `known.worst`, is listed as not reached."""
         aim, direction = (most, "at most") if most is not None else (least, "at least")
         assert aim is not None

@@ -40,7 +40,8 @@ def long_files(top: Path) -> list[str]:
 
 def full_folders(top: Path) -> list[str]:
     folders = [path for path in sorted([top / "src", *(top / "src").rglob("*")]) if path.is_dir()]
-    counted = [(folder.relative_to(top), sum(path.is_file() and not path.name.startswith(NOT_COUNTED) for path in folder.iterdir())) for folder in folders]
+    counted = [(folder.relative_to(top), sum(path.is_file() and not path.name.startswith(NOT_COUNTED) for path in folder.iterdir()))
+               for folder in folders]
     return [f"{folder}: {count} files without tests, more than {FOLDER_FILES}" for folder, count in counted if count > FOLDER_FILES]
 
 

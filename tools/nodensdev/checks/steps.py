@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a list of `tools/dev` commands and reports each with its time: the gate and the nightly run are such lists.
 
-Steps run one after the other. Those of a track run beside the steps of the list's other tracks, since most of them wait for a guest or a server longer
-than they compute; they share nothing but build directories, which are locked. A step that exceeds its time limit is ended together with everything it started, and fails. Its log is kept, and the lines that name the cause
+Steps run one after the other. Those of a track run beside the steps of the list's other tracks, since most of them wait for a guest or a
+server longer
+than they compute; they share nothing but build directories, which are locked. A step that exceeds its time limit is ended together with
+everything it started, and fails. Its log is kept, and the lines that name the cause
 are shown, because a report may be cut.
 """
 import contextlib

@@ -23,7 +23,8 @@ from ..project import TOOLS
 LIBRARIES = ("base", "sys", "net", "userns", "kube", "policy", "oci")
 PROGRAMS = {"cri": "cri_", "mon": "mon_", "pull": "pull_", "agent": "agent_", "guard": "guard_", "rootless": "rootless_", "cli": "cli_"}
 EXCEPTIONS = TOOLS / "symbols.exceptions"
-CTAGS = ["ctags", "--quiet", "--options=NONE", "--languages=C", "--langmap=C:.c.h", "--kinds-C=fpstugvx", "--fields=+ne", "--fields-C=+{properties}",
+CTAGS = ["ctags", "--quiet", "--options=NONE", "--languages=C", "--langmap=C:.c.h", "--kinds-C=fpstugvx", "--fields=+ne",
+         "--fields-C=+{properties}",
          "--pattern-length-limit=0", "--output-format=json", "--recurse", "--exclude=test-*", "--exclude=fuzz-*", "-f", "-", "src"]
 TAGS = {"struct", "union", "enum"}
 ORDINARY = {"function", "prototype", "externvar", "variable", "typedef"}
@@ -71,7 +72,8 @@ def symbol(row: dict[str, str | int]) -> Symbol:
     text = str(row["pattern"]).removeprefix("/^").removesuffix("/").removesuffix("$")
     # ctags sometimes loses the storage class; the line has it.
     static = "static" in str(row.get("properties", "")).split(",") or text.startswith("static ")
-    return Symbol(Path(str(row["path"])), int(row["line"]), str(row["kind"]), str(row["name"]), text, str(row.get("typeref", "")), static, int(row.get("end", 0)))
+    return Symbol(Path(str(row["path"])), int(row["line"]), str(row["kind"]), str(row["name"]), text, str(row.get("typeref", "")), static,
+                  int(row.get("end", 0)))
 
 
 def read(run: Callable[[list[str]], str]) -> list[Symbol]:
@@ -121,7 +123,8 @@ def shared(symbols: list[Symbol], headers: str) -> Iterator[Symbol]:
 
 
 def exceptions(text: str) -> list[str]:
-    """Names of libraries without the prefix of their module, one a line with the reason: `nd_streq short for strcmp() == 0`. A pattern may stand for several."""
+    """Names of libraries without the prefix of their module, one a line with the reason: `nd_streq short for strcmp() == 0`. A pattern may
+    stand for several."""
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -191,7 +194,8 @@ def static_problems(symbols: list[Symbol], headers: str) -> Iterator[str]:
 
 
 def problems(symbols: list[Symbol], headers: str, excepted: list[str]) -> list[str]:
-    return [*unknown_layers(symbols), *prefix_problems(symbols, headers, excepted), *typedef_problems(symbols), *duplicate_problems(symbols, headers),
+    return [*unknown_layers(symbols), *prefix_problems(symbols, headers, excepted), *typedef_problems(symbols),
+            *duplicate_problems(symbols, headers),
             *static_problems(symbols, headers)]
 
 

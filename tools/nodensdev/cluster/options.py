@@ -73,7 +73,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                         help=f"for all components (default: {','.join(DEFAULT_GATES)})")
     parser.add_argument("--kubelet", choices=list(OLD_KUBELETS), metavar="VERSION",
                         help=f"a stock kubelet of an older minor: {', '.join(OLD_KUBELETS)}")
-    parser.add_argument("--kubelet-gates", metavar="GATE=BOOL,...", help="for the kubelet, instead of --feature-gates (default with --kubelet: none, since it does "
+    parser.add_argument("--kubelet-gates", metavar="GATE=BOOL,...",
+                        help="for the kubelet, instead of --feature-gates (default with --kubelet: none, since it does "
                         "not start with a gate that it does not know)")
     parser.add_argument("--kubelet-arg", action="append", default=[],
                         metavar="--FLAG=VALUE", help="a flag more for the kubelet")

@@ -25,7 +25,8 @@ class Certificate:
     def command(self) -> str:
         usage = "serverAuth,clientAuth" if self.hosts else "clientAuth"
         names = ",".join(f"{'IP' if host[0].isdigit() else 'DNS'}:{host}" for host in self.hosts)
-        arguments = [*NEW_KEY_AND_CERTIFICATE, "-CA", "ca.crt", "-CAkey", "ca.key", "-subj", self.subject, "-addext", f"extendedKeyUsage={usage}",
+        arguments = [*NEW_KEY_AND_CERTIFICATE, "-CA", "ca.crt", "-CAkey", "ca.key", "-subj", self.subject, "-addext",
+                     f"extendedKeyUsage={usage}",
                      "-addext", "basicConstraints=critical,CA:FALSE",
                      "-keyout", f"{self.name}.key", "-out", f"{self.name}.crt"]
         return shlex.join(arguments + (["-addext", f"subjectAltName={names}"] if names else []))
@@ -51,7 +52,8 @@ def certificates(options: Options) -> list[Certificate]:
 
 def script(options: Options) -> str:
     """Shell commands that make everything, to be run in the pki directory."""
-    authority = [*NEW_KEY_AND_CERTIFICATE, "-subj", "/CN=nodens-testbed", "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
+    authority = [*NEW_KEY_AND_CERTIFICATE, "-subj", "/CN=nodens-testbed", "-addext",
+                 "keyUsage=critical,keyCertSign,cRLSign,digitalSignature",
                  "-keyout", "ca.key", "-out", "ca.crt"]
     lines = ["set -e", "umask 077", shlex.join(authority), *[one.command() for one in certificates(options)]]
     lines += ["openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out sa.key",

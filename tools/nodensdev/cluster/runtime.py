@@ -93,7 +93,8 @@ certificates: /etc/containerd/certs.d
 cgroupDriver: {driver}
 """
 # The programs of the tree, by where a Debian package puts them.
-NODENS_PROGRAMS = {"usr/sbin/nodens-cri": "src/nodens-cri", "usr/bin/nodens": "src/nodens", "usr/libexec/nodens/nodens-fetch": "src/pull/nodens-fetch",
+NODENS_PROGRAMS = {"usr/sbin/nodens-cri": "src/nodens-cri", "usr/bin/nodens": "src/nodens",
+                   "usr/libexec/nodens/nodens-fetch": "src/pull/nodens-fetch",
                    "usr/libexec/nodens/nodens-unpack": "src/pull/nodens-unpack",
                    "usr/libexec/nodens/nodens-mon": "src/mon/nodens-mon"}
 NODENS_IMPORT = """\

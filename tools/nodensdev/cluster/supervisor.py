@@ -6,7 +6,8 @@ Theory of operation
   one before it is ready. What happens is told in status.json: `starting` -> `up`, with the names of the services that have
   ended since. Until the caller writes `keep` to our standard input the cluster is on trial: when a service ends, or
   the caller does (end of file), we end, and the pid namespace with everything in it goes with us. Afterwards we stay
-  until somebody kills the namespace, so that the logs and the rest of a broken cluster can be looked at. A service that has ended is started again
+  until somebody kills the namespace, so that the logs and the rest of a broken cluster can be looked at. A service that has ended is
+  started again
   when a file again-NAME is put beside the plan: so a node that was powered off comes back with its disk.
 """
 import contextlib

@@ -24,8 +24,10 @@ def ensure(requirements: Path, kind: tuple[str, ...] = ANY) -> Path:
 
 
 def install(requirements: Path, directory: Path, kind: tuple[str, ...] = ANY) -> None:
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:", *kind,
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--require-hashes", "--only-binary=:all:",
+               *kind,
                "--target", str(directory), "--requirement", str(requirements)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
-        raise Failure(f"cannot install what {requirements.name} lists (pip is needed, and a package index that it can reach):\n{done.stdout}{done.stderr}")
+        raise Failure(f"cannot install what {requirements.name} lists (pip is needed, and a package index that it can "
+                      f"reach):\n{done.stdout}{done.stderr}")

@@ -22,10 +22,12 @@ FILES = {
     # The pod's cgroup is read-only inside, and there is no systemd and no journal.
     "etc/containers/containers.conf": '[containers]\ncgroups = "disabled"\nnetns = "none"\nlog_driver = "k8s-file"\n'
                                       '[engine]\ncgroup_manager = "cgroupfs"\nevents_logger = "file"\nruntime = "crun"\n',
-    "etc/containers/storage.conf": f'[storage]\ndriver = "overlay"\ngraphroot = "/{STORAGE}/graph"\nrootless_storage_path = "/{STORAGE}/graph"\nrunroot = "/tmp/run"\n',
+    "etc/containers/storage.conf": f'[storage]\ndriver = "overlay"\ngraphroot = "/{STORAGE}/graph"\nrootless_storage_path = '
+                                   f'"/{STORAGE}/graph"\nrunroot = "/tmp/run"\n',
     "etc/containers/policy.json": '{"default": [{"type": "insecureAcceptAnything"}]}\n',
 }
-# Debian has them set-user-ID. As root of the pod, without CAP_SYS_ADMIN there, they may not write the map of a namespace that another user owns; as that
+# Debian has them set-user-ID. As root of the pod, without CAP_SYS_ADMIN there, they may not write the map of a namespace that another user
+# owns; as that
 # user with one capability they may.
 CAPABLE = {"usr/bin/newuidmap": "cap_setuid", "usr/bin/newgidmap": "cap_setgid"}
 
