@@ -12,13 +12,14 @@ from ..project import INSIDE, TOOLS, TOP
 REQUIREMENTS = TOOLS / "python-lint.requirements.txt"
 SCRIPTS = ("tools/dev", "tools/tidy", "tools/check-layers")     # Python without .py in their names
 PACKAGES = ("tools", "tests/lib")
+NOT_READ = ("tests/lib", "tests/audit")     # packages; attacks as they were tried (see pyproject.toml)
 
 
 def directories(top: Path = TOP) -> list[str]:
     """Directories of tests with modules of their own; those of PACKAGES are read as packages."""
     found = {path.parent for base in ("tools/tests", "tests") for path in (top / base).rglob("*.py")}
     own = sorted(str(path.relative_to(top)) for path in found)
-    return [path for path in own if not path.startswith("tests/lib")]
+    return [path for path in own if not path.startswith(NOT_READ)]
 
 
 def ruff(inside: chroot.Prepared, packages: Path, *paths: str) -> bool:
