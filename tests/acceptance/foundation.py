@@ -89,7 +89,8 @@ def crashes(proof: Proof) -> None:
 def scale(proof: Proof) -> None:
     done = proof.run(["build/gcc/tests/component/userns/scale", "/tmp", "/var/lib/nodens-test"], timeout=10 * MINUTE)
     memory = re.search(r"allocation in memory, 65534 times: p50 ([\d.]+) us, p99 ([\d.]+) us", done.stdout)
-    proof.expect(bool(memory) and float(memory[2]) < 50, "an allocation in memory takes less than 50 us")
+    assert memory, done.stdout
+    proof.expect(float(memory[2]) < 50, "an allocation in memory takes less than 50 us")
     proof.figure("in memory", f"p50 {memory[1]} us, p99 {memory[2]} us")
     for start in ("allocation with its file", "recovery of 65534", "recovery of 1000"):
         found = [line.split(": ", 1)[1] for line in done.stdout.splitlines() if line.startswith(start)]
@@ -104,6 +105,7 @@ def kernel(proof: Proof) -> None:
     passed, skipped = (re.search(rf"^{word}:\s+(\d+)", done.stdout, re.MULTILINE) for word in ("Ok", "Skipped"))
     proof.expect(passed is not None and int(passed[1]) >= KERNEL_TESTS, f"at least {KERNEL_TESTS} behaviours are shown")
     proof.expect(skipped is None or int(skipped[1]) == 0, "none of them is skipped")
+    assert passed
     proof.figure("behaviours", passed[1])
 
 
@@ -150,11 +152,13 @@ def readme(proof: Proof) -> None:
     text = (TOP / "docs/check-node.md").read_text()
     shown = re.search(r"^```console\n\$ [^\n]*nodens check\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     proof.expect(shown is not None, "the page shows `nodens check`")
+    assert shown
     real = proof.run([NODENS, "check"], expect=None).stdout
     proof.expect(check_names(shown[1]) == check_names(real), f"the checks on the page are the real ones, {check_names(real)}")
 
     shown = re.search(r"^```console\n\$ [^\n]*nodens ids\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     proof.expect(shown is not None, "the page shows `nodens ids`")
+    assert shown
     real = proof.run(["python3", "-B", "tests/component/userns/readme_node.py", NODENS, "build/gcc/tests/component/userns/driver"]).stdout
     proof.expect(tidy(shown[1]) == tidy(real), f"the IDs on the page are the real ones:\n{tidy(real)}")
 
