@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from nodensdev.checks import idioms, lint, page_commands, pages
+from nodensdev.checks import idioms, lint, page_commands, pages, python
 from nodensdev.checks.prove import Proof, check, count_line
 from nodensdev.project import TOP
 
@@ -88,6 +88,7 @@ def lints(proof: Proof) -> None:
 @check("point 4: each lint has tests that show that it can fail")
 def lints_fail(proof: Proof) -> None:
     proof.expect(set(TESTS_OF_LINTS) == set(LINTS), "each lint has its tests")
+    python.ensure()
     proof.pytest(*(f"tools/tests/{name}" for name in TESTS_OF_LINTS.values()), timeout=10 * MINUTE)
 
 
