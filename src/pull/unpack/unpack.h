@@ -22,7 +22,7 @@
  *      xattr security.capability          kept if version 2; the kernel stores it as version 3 of
  *                                         root
  *      other user.*, POSIX ACLs           kept if the filesystem supports them
- *      owners, modes, times               kept, also setuid, setgid, sticky; directory times last */
+ *      owners, modes, times               kept, also setuid, setgid, sticky; directories last */
 #pragma once
 
 #include "pull/archive/tar.h"
