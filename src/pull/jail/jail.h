@@ -17,8 +17,8 @@
  *    namespaces  mount; network only    user (identity map), mount, PID, network (empty), IPC, UTS
  *                for an import
  *    root        UID 0 without any      as the tree worker,    no capability    CHOWN FOWNER FSETID
- *                capability             and SYS_ADMIN                          DAC_OVERRIDE SETFCAP
- *                                       SYS_CHROOT SETPCAP
+ *                capability             and SYS_ADMIN                           DAC_OVERRIDE
+ *                                       SYS_CHROOT SETPCAP                      SETFCAP
  *    system      a list, without exec,  a list with fork,      reading,         files; no socket,
  *    calls       mount, ptrace, fork,   chroot and copies of   writing and      process or signal
  *                namespaces, unix       mounts                 memory

@@ -6,7 +6,7 @@
  * no path and no digest that names a result. The unpacker computes the name of a layer itself.
  *
  *      LOOKUP  chain                   does the layer exist?          reply: found, size, inodes
- *      UNPACK  id, parent, blob        unpacks a blob                reply: diff ID, size of stream
+ *      UNPACK  id, parent, blob        unpacks a blob                 reply: diff ID, stream size
  *      PLACE   id                      puts it into place             reply: its chain
  *      CANCEL  id                                                     no reply of its own
  *      FINISH                          sync all of it and end         no reply
