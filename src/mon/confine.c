@@ -153,7 +153,7 @@ static bool may_make_log(const struct mon_log *log) {
         return fd >= 0 && faccessat(fd, "", W_OK | X_OK, AT_EACCESS | AT_EMPTY_PATH) == 0;
 }
 
-/* Drops all capabilities. A log in a directory of another user keeps the one that is needed to
+/* Drops all capabilities. A log in a directory of another user keeps the capability needed to
  * reopen the log. */
 static struct nd_error *drop_capabilities(const struct mon_log *log) {
         static constexpr uint64_t passage = UINT64_C(1) << CAP_DAC_OVERRIDE;

@@ -2,7 +2,7 @@
 /* control.h - the control socket of a monitor and its few connections
  *
  * The daemon passes the first connection at start; a restarted daemon connects to the socket. The
- * monitor never waits for a peer: one that does not accept a message is disconnected. */
+ * monitor never waits for a peer: a peer that does not accept a message is disconnected. */
 #pragma once
 
 #include "base/error.h"

@@ -15,7 +15,7 @@ struct mon_create_streams {
 /* Starts it as a session leader, so that all its processes can be killed at the deadline. */
 [[nodiscard]] struct nd_error *mon_create_start(char *const *argv, const struct mon_create_streams *streams, pid_t *ret);
 
-/* The last bytes of the OCI runtime's standard error. Reads all that is in the pipe. */
+/* The last bytes of the OCI runtime's standard error. Reads the pipe until it is empty. */
 struct mon_stderr_tail {
         char bytes[ND_MONITOR_TEXT];
         size_t length;

@@ -26,7 +26,8 @@ struct nd_grpc_events {
          * nd_grpc_call_finish(). */
         void (*request)(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata);
         /* Output is queued: the owner calls nd_grpc_session_output() soon, but not from here, since
-         * that may end calls whose handler is running. Not called during _receive(). */
+         * that may end calls whose handler is running. Not called during
+         * nd_grpc_session_receive(). */
         void (*output)(void *userdata);
 };
 

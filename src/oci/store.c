@@ -10,7 +10,7 @@
  *   At the start only the records are read: a layer's presence is its name in layers/, listed once;
  *   its size is in the record. layer.json is read only for layers without a record. A record that
  *   is damaged, or whose layers are missing, is useless and is removed: the image will be pulled
- *   again. One that cannot be read (an I/O error, a newer version's) is left alone, and then
+ *   again. A record that cannot be read (an I/O error, a newer version's) is left alone, and then
  *   nothing is collected, since its layers are unknown.
  *   A name that moves from one image to another changes two files. The new owner's is written
  *   first, under a higher serial; if the old owner's cannot be written it is stale: in memory it

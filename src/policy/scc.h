@@ -202,7 +202,7 @@ void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *po
 struct nd_scc_default {
         struct nd_scc scc;
         const char *description;
-        bool everybody; /* usable by every authenticated user without a grant */
+        bool for_all_users; /* usable by every authenticated user without a grant */
 };
 
 extern const struct nd_scc_default nd_scc_defaults[];

@@ -32,7 +32,7 @@ struct nd_userns_plan {
         size_t uid_count;
         const struct nd_userns_map *gids;
         size_t gid_count;
-        /* The creator's effective IDs are those that 0 maps to, so that limits are charged there;
+        /* The creator's effective IDs are the IDs that 0 maps to, so that limits are charged there;
          * needs privilege. */
         bool charge_to_root;
         bool deny_setgroups; /* required to write a gid map without privilege */

@@ -8,10 +8,10 @@ static const struct nd_scc_namespace sample_namespace = {.uid_range = "100000000
 
 /* Some default constraints are for all users. For others the grants are unknown offline, so they
  * count as granted. */
-static bool is_for_everybody(const struct nd_scc *scc, [[maybe_unused]] void *userdata) {
+static bool is_for_all_users(const struct nd_scc *scc, [[maybe_unused]] void *userdata) {
         for (size_t i = 0; i < nd_scc_default_count; i++)
                 if (scc == &nd_scc_defaults[i].scc)
-                        return nd_scc_defaults[i].everybody;
+                        return nd_scc_defaults[i].for_all_users;
         return true;
 }
 
@@ -61,12 +61,12 @@ static void find_constraint(struct cli_lint *lint, const struct nd_pod *pod, str
                                                  lint->cluster ? cli_lint_cluster_namespace(lint->cluster) : sample_namespace,
                                          .host_network_gate = lint->host_network,
                                          .window = ND_SCC_WINDOW,
-                                         .may_use = lint->cluster ? is_allowed_in_cluster : is_for_everybody,
+                                         .may_use = lint->cluster ? is_allowed_in_cluster : is_for_all_users,
                                          .userdata = &asking};
         const struct nd_scc *scc;
 
         nd_scc_choose(&request, pod, &lint->arena, &choice);
-        result->everybody = choice.scc;
+        result->for_all_users = choice.scc;
         result->refusal = choice.refusal;
         request.may_use = nullptr;
         scc = choice.scc ? choice.scc : strictest(&request, pod, &lint->arena);

@@ -23,7 +23,7 @@ struct cli_lint_result {
         const char *obstacle; /* the field that makes it impossible; "" = possible */
         enum nd_podsecurity_level level;
         const char *constraint; /* nullptr: no constraint admits the pod */
-        bool everybody;         /* no grant is needed */
+        bool for_all_users;     /* no grant is needed */
         const char *refusal;    /* by constraints for all users; nullptr if one admitted the pod */
 };
 

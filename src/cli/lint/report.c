@@ -23,7 +23,7 @@ static void put_line(const char *label, const char *text) {
 static const char *constraint_text(const struct cli_lint_result *result, struct nd_arena *arena) {
         if (!result->constraint)
                 return "no constraint admits it";
-        return result->everybody ? result->constraint : nd_arena_format(arena, "%s, if granted", result->constraint);
+        return result->for_all_users ? result->constraint : nd_arena_format(arena, "%s, if granted", result->constraint);
 }
 
 static void put_side(const struct cli_lint_subject *subject, enum cli_lint_side side, struct nd_arena *arena) {
@@ -90,7 +90,7 @@ static void json_side(struct nd_json_out *out, const struct cli_lint_subject *su
         } else {
                 nd_json_string(out, "level", nd_podsecurity_level_name(result->level));
                 nd_json_string(out, "constraint", result->constraint);
-                nd_json_bool(out, "needsGrant", result->constraint && !result->everybody);
+                nd_json_bool(out, "needsGrant", result->constraint && !result->for_all_users);
                 if (result->refusal)
                         nd_json_string(out, "refusal", result->refusal);
         }

@@ -2,7 +2,7 @@
 /* bundle.c - see bundle.h
  *
  * Theory of operation
- *   cri_bundle_make() runs the steps that may refuse the container first and those that leave
+ *   cri_bundle_make() runs the steps that may refuse the container first and the steps that leave
  *   something behind last: volumes are opened, the root filesystem is built (in the worker's own
  *   mount namespace), the user is looked up in that root, volumes are attached
  *   (volume-attachment.h), and the spec is written last. The add_*() functions below list the

@@ -13,7 +13,7 @@
 [[nodiscard]] bool cri_oom_killed(struct cri_container *container, const struct cri_monitor_end *end);
 
 /* Returns the share of a pod's kills that belongs to one container whose counter is gone. `charged`
- * were attributed to exited containers; `others` are the counters of those that still live for us,
- * -1 if a counter is gone as well: that container may have been killed at the same moment, its exit
+ * were attributed to exited containers; `others` are the counters of containers that still live for
+ * us, -1 if a counter is gone as well: that container may have been killed at the same moment, its exit
  * not reported yet, so one kill is reserved for it. */
 [[nodiscard]] int64_t cri_oom_share(int64_t all, int64_t charged, const int64_t *others, size_t count);

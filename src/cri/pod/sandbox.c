@@ -19,7 +19,7 @@
  *   The bits in sandbox->made are recorded before a thing is begun and cleared after it is undone.
  *   All three that every pod needs are recorded at once.
  * Owns       an operation owns itself from its start to its end; it is at the head of the sandbox's
- *            queue all that time.
+ *            queue meanwhile.
  * Invariant  a CNI ADD is on disk before it starts, so every ADD gets its DEL, even across a
  *            restart. */
 #include "cri/pod/sandbox.h"

@@ -85,7 +85,7 @@ static void write_template(const char *template, const struct guard_install_sett
                         {.name = "client-certificate", .value = settings->client_certificate},
                         {.name = "client-key", .value = settings->client_key},
                         {.name = "constraint", .value = constraint ? constraint->scc.metadata.name : nullptr},
-                        {.name = "everybody", .value = set_if(constraint && constraint->everybody)},
+                        {.name = "for_all_users", .value = set_if(constraint && constraint->for_all_users)},
                         {},
                 },
                 text);

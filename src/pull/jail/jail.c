@@ -131,10 +131,11 @@ static const char *const calls_fetcher[] = {
         "recvmsg",     "select",     "sendmmsg",      "sendmsg",   "sendto",      "setsockopt", "shutdown",
 };
 
+/* kill() reaches the supervisor's own PID namespace only. */
 static const char *const calls_supervisor[] = {
-        "capset",        "chdir",     "chroot", "fchdir",    "kill", /* in a PID namespace of its own */
-        "mount_setattr", "open_tree", "pipe2",  "poll",      "ppoll",  "prctl",  "recvfrom", "recvmsg",
-        "seccomp",       "sendmsg",   "sendto", "signalfd4", "syncfs", "tgkill", "wait4",    "waitid",
+        "capset",  "chdir",  "chroot",    "fchdir", "kill",     "mount_setattr", "open_tree",
+        "pipe2",   "poll",   "ppoll",     "prctl",  "recvfrom", "recvmsg",       "seccomp",
+        "sendmsg", "sendto", "signalfd4", "syncfs", "tgkill",   "wait4",         "waitid",
 };
 
 /* The fetcher creates, writes and removes regular files; everything else in a tree is for workers

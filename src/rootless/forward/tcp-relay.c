@@ -5,8 +5,8 @@
  *   Both sockets are registered with epoll once, edge-triggered for both directions. Each direction
  *   has its own state. Small amounts are copied with one recv() and one send(). A sender that fills
  *   the buffer is spliced through a pipe from then on, until it sends little again (a sender
- *   that is merely slower than we are stays spliced). Data that a slow receiver does not accept waits in
- *   that pipe and nothing more is read, so TCP flow control slows the sender.
+ *   that is merely slower than we are stays spliced). Data that a slow receiver does not accept
+ *   waits in that pipe and nothing more is read, so TCP flow control slows the sender.
  *   A direction that has more than @ROUNDS pieces to move lets others go first. Pipes are pooled:
  *   an idle connection has none.
  *   The end of one direction (FIN) is forwarded as such; a reset ends both with a reset. If the

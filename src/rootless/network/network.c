@@ -41,8 +41,8 @@ static bool wanted(const struct nd_netlink_address *address, const struct nd_net
         return nd_netlink_address_equal(address, &list[0]) || nd_netlink_address_equal(address, &list[1]);
 }
 
-/* Removes addresses that are no longer in the plan. Those that the kernel added (link-local ones)
- * stay. */
+/* Removes addresses that are no longer in the plan. Link-local addresses, which the
+ * kernel added, stay. */
 static struct nd_error *drop_addresses(struct nd_netlink *netlink, unsigned link, const struct rootless_netplan *plan) {
         struct nd_netlink_link_addresses list = {};
         struct nd_error *error = nd_netlink_addresses(netlink, &list);

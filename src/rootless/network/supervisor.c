@@ -39,7 +39,7 @@ enum { HELPER_OUTPUT_BYTES = 4096 };
 static constexpr uint64_t restart_delay_min_us = 10 * ND_MS_US;
 static constexpr uint64_t restart_delay_max_us = 5 * ND_SECOND_US;
 static constexpr uint64_t stable_uptime_us = ND_SECOND_US; /* reset the backoff after this */
-/* For a helper that was killed: the backoff is for one that fails to start. */
+/* For a helper that was killed: the backoff is for a helper that fails to start. */
 static constexpr uint64_t killed_restart_delay_us = 100 * ND_MS_US;
 static constexpr uint64_t carrier_timeout_us = 10 * ND_SECOND_US;
 static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;

@@ -133,7 +133,7 @@ static int on_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
         service->ended = nullptr;
         nd_close_fd(&service->pidfd);
         service->pid = 0;
-        /* The delay is for services that fail to start, not for those that are killed. */
+        /* The delay is for services that fail to start, not for killed ones. */
         service->delay_us =
                 killed || nd_clock_us() - service->since_us > stable_uptime_us ? restart_delay_min_us : service->delay_us * 2;
         if (service->delay_us > restart_delay_max_us)

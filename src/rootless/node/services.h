@@ -8,7 +8,7 @@
 
 struct rootless_services;
 
-/* Starts the services, or adopts those that an earlier launcher left. They exit when the node does.
+/* Starts the services, or adopts the services of an earlier launcher. They exit when the node does.
  * The node object must outlive this one. */
 [[nodiscard]] struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_node *node,
                                                        struct rootless_services **ret);

@@ -368,7 +368,8 @@ def test_a_removal_goes_on_after_the_client_has_disconnected(node: Node) -> None
 # ---- completion ----
 
 def test_the_shells_completion_knows_the_commands_and_their_options(node: Node) -> None:
-    script = f"source {runtimes.BUILD}/man/nodens.bash; COMP_WORDS=(nodens '%s' '%s'); COMP_CWORD=%d; $(complete -p nodens | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${{COMPREPLY[@]}}"
+    script = (f"source {runtimes.BUILD}/man/nodens.bash; COMP_WORDS=(nodens '%s' '%s'); COMP_CWORD=%d; "
+              "$(complete -p nodens | sed 's/.*-F \\([^ ]*\\).*/\\1/'); echo ${COMPREPLY[@]}")
 
     def completed(first: str, second: str, position: int) -> list[str]:
         return subprocess.run(["bash", "-c", script % (first, second, position)], capture_output=True, text=True, check=True).stdout.split()

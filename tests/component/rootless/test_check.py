@@ -52,7 +52,8 @@ def test_subordinate_ids_that_overlap_pods_are_a_warning_if_a_kubelet_has_run() 
     assert finding["verdict"] == "warn"
     assert finding["found"].startswith("IDs of user worker (100000 to 165535 in /etc/subuid) overlap those of pods")
     apart = subids("worker:100000:65536\\nkubelet:655360000:7208960\\n")
-    known = "printf 'worker:x:1234:1234::/:/bin/sh\\nkubelet:x:999:999::/:/bin/false\\n' >/tmp/passwd-of-a-test; mount --bind /tmp/passwd-of-a-test /etc/passwd"
+    known = ("printf 'worker:x:1234:1234::/:/bin/sh\\nkubelet:x:999:999::/:/bin/false\\n' >/tmp/passwd-of-a-test; "
+             "mount --bind /tmp/passwd-of-a-test /etc/passwd")
     assert "pod IDs and users" not in check(f"{apart}; {known}; {kubelet}")
 
 

@@ -186,7 +186,8 @@ def running(command: list[str], log: object, **more: object) -> Iterator[subproc
 def trust(site: registry_server.Site, certificates: Path, address: str | None = None) -> None:
     """The hosts.toml files by which a runtime finds the registry under its names."""
     address = address or f"https://{site.name}"
-    text = f'server = "{address}"\nca = "{site.authority}"\n[host."{address}"]\n  capabilities = ["pull", "resolve"]\n  ca = "{site.authority}"\n'
+    text = (f'server = "{address}"\nca = "{site.authority}"\n[host."{address}"]\n'
+            f'  capabilities = ["pull", "resolve"]\n  ca = "{site.authority}"\n')
     for name in (f"{registry_server.testbed.HOST}_{site.port}_", SECOND):
         (certificates / name).mkdir(parents=True, exist_ok=True)
         (certificates / name / "hosts.toml").write_text(text)

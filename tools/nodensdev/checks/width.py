@@ -3,8 +3,8 @@
 
 Left out in comments, because they cannot be wrapped: a line with a URL or another word of more than 60 columns, a row of a table
 (its text begins with `|`), and orders to clang-tidy and cppcheck, which must stand on the line that they are about.
-Lines of Python inside a string in triple quotes, other than a docstring, are scripts and pages for other programs, and left out too. So are the attacks
-of tests/audit, which are kept as they were tried; one of them reads the text of another.
+Lines of Python inside a string in triple quotes, other than a docstring, are scripts and pages for other programs, and left out too.
+So are the attacks of tests/audit, which are kept as they were tried; one of them reads the text of another.
 """
 import ast
 import re
