@@ -3,8 +3,8 @@
  *
  * Theory of operation
  *   One connection per monitor. A monitor that we start gets the other end of a socket pair and
- *   daemonizes at once. It is then not our child and is handled like a monitor of an earlier daemon:
- *   it is alive as long as the connection is open.
+ *   daemonizes at once. It is then not our child and is handled like the monitors of an earlier
+ *   daemon: it is alive as long as the connection is open.
  *   A message only means that the record has changed; so does end of file. If the record has no
  *   exit status after end of file, the monitor was killed.
  *   A monitor kills the OCI runtime at the deadline of `create`. If no message arrives within a

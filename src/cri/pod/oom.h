@@ -14,6 +14,6 @@
 
 /* Returns the share of a pod's kills that belongs to one container whose counter is gone. `charged`
  * were attributed to exited containers; `others` are the counters of containers that still live for
- * us, -1 if a counter is gone as well: that container may have been killed at the same moment, its exit
- * not reported yet, so one kill is reserved for it. */
+ * us, -1 if a counter is gone as well: that container may have been killed at the same moment, its
+ * exit not reported yet, so one kill is reserved for it. */
 [[nodiscard]] int64_t cri_oom_share(int64_t all, int64_t charged, const int64_t *others, size_t count);
