@@ -134,8 +134,8 @@ def test_a_vxlan_device_and_nat_can_be_created() -> None:
 @pytest.mark.parametrize(("options", "words"), [
     (("--net", "vde"), "unknown network driver 'vde'"), (("--mtu", "100"), "invalid MTU 100"),
     (("--name", "Not/A/Name"), "invalid node name"),
-    (("--data", "relative"), "absolute"), (("--bind", "/run/user"), "refused"), (("--bind", str(machine.HOME)), "refused"),
-    (("--bind", "/tmp"), "refused"), (("--bind", "/"), "refused"), (("--bind", str(machine.RUNTIME)), "refused"),
+    (("--data", "relative"), "absolute"), (("--bind", "/run/user"), "denied"), (("--bind", str(machine.HOME)), "denied"),
+    (("--bind", "/tmp"), "denied"), (("--bind", "/"), "denied"), (("--bind", str(machine.RUNTIME)), "denied"),
 ])
 def test_invalid_settings_are_rejected_with_an_explanation(options: tuple[str, ...], words: str) -> None:
     done = node_run("true", options=options, check=False)
