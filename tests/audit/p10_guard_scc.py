@@ -22,10 +22,10 @@ ask("restricted-v2, privileged", pod(privileged=True))
 p = pod(); p["spec"]["os"] = {"name": "windows"}; p["spec"]["volumes"] = [{"name": "r", "hostPath": {"path": "/"}}]; p["spec"]["hostNetwork"] = True
 p["spec"]["containers"][0]["securityContext"] = {"windowsOptions": {"hostProcess": True}}; p["spec"]["securityContext"] = {}
 ask("os: windows, hostProcess, hostPath /", p)
-# exec: a pod that anyuid let in, without runAsUser (so the image's root), for a user with restricted-v2 only
+# exec: a pod that anyuid let in, without runAsUser (so the image's root), for somebody who has restricted-v2 only
 PODS[0] = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "payroll-db-0", "namespace": "payroll", "annotations": {"security.nodens.io/scc": "anyuid"}}, "spec": {"serviceAccountName": "db", "containers": [{"name": "c", "image": "root-image", "securityContext": {"capabilities": {"drop": ["MKNOD"]}}}], "securityContext": {"seLinuxOptions": {"level": "s0:c1,c0"}}}}
 s, b = post("/validate", review(operation="CONNECT", resource={"group": "", "version": "v1", "resource": "pods"}, subResource="exec", name="payroll-db-0", namespace="payroll", userInfo={"username": "dev", "groups": ["system:authenticated"]}, object={"kind": "PodExecOptions"}))
-print("exec into a root pod of anyuid by a user with restricted-v2 only ->", s, json.loads(b)["response"]["allowed"])
+print("exec into a root pod of anyuid by one who has restricted-v2 only ->", s, json.loads(b)["response"]["allowed"])
 PODS[0]["spec"]["containers"][0]["securityContext"].update({"runAsUser": 0})
 s, b = post("/validate", review(operation="CONNECT", resource={"group": "", "version": "v1", "resource": "pods"}, subResource="exec", name="payroll-db-0", namespace="payroll", userInfo={"username": "dev", "groups": ["system:authenticated"]}, object={"kind": "PodExecOptions"}))
 print("the same with runAsUser: 0 written out ->", s, json.loads(b)["response"]["allowed"])

@@ -12,6 +12,6 @@ with node() as (rt, client, pods):
         s = pods.runtime.ContainerStats(pods.pb.ContainerStatsRequest(container_id=c.id), timeout=30).stats
         for _ in range(3):
             time.sleep(6); s = pods.runtime.ContainerStats(pods.pb.ContainerStatsRequest(container_id=c.id), timeout=30).stats
-        print(name, "writable layer as reported to the kubelet: %.1f MiB" % (s.writable_layer.used_bytes.value / 2**20))
+        print(name, "writable layer as told to the kubelet: %.1f MiB" % (s.writable_layer.used_bytes.value / 2**20))
         up = next(p for p in (rt.directory / "state").rglob("upper") if c.id in str(p))
         print("   on the disk: ", subprocess.run(["du", "-sm", str(up)], capture_output=True, text=True).stdout.split()[0], "MiB")

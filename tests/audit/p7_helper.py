@@ -7,7 +7,7 @@ with node() as (rt, client, pods):
     load(rt, "poc.example/base:1", [base])
     store = rt.directory / "images"
     json.dump({"partial": str(store / "staging" / "partial"),
-               "poison": {"diffs": [hexs(small)]},                          # the diff id of another image, which is not in the store yet
+               "poison": {"diffs": [hexs(small)]},                          # the diff id of somebody else's image, which is not here yet
                "link": {"diffs": [hexs(b"one"), hexs(b"two")]}}, open("/run/evil-plan.json", "w"))
     rt.stop()
     rt.settings["fetchHelper"] = "/nodens/tests/audit/evil_helper.py"
