@@ -22,6 +22,7 @@ struct writer {
 static void write_value(struct writer *w, const char *key, yyjson_val *value);
 
 static struct guard_template_value lookup(const struct writer *w, const char *name, size_t length) {
+        nd_assert(name);
         if (w->item && length == strlen("item") && memcmp(name, "item", length) == 0)
                 return (struct guard_template_value) {.name = "item", .value = w->item};
         for (const struct guard_template_value *v = w->values;; v++) {
