@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a list of `tools/dev` commands and reports each with its time: the gate and the nightly run are such lists.
 
-Steps run one after the other. Those of a track run beside the steps of the list's other tracks, since most of them wait for a guest or a
-server longer
-than they compute; they share nothing but build directories, which are locked. A step that exceeds its time limit is ended together with
-everything it started, and fails. Its log is kept, and the lines that name the cause
-are shown, because a report may be cut.
+Steps run one after the other. Steps of different tracks run at the same time, since most of them wait for a guest or a server longer
+than they compute; they share nothing but build directories, which are locked.
+A step that exceeds its time limit is ended together with everything it started, and fails.
+Its log is kept, and the lines that name the cause are shown, because a report may be cut.
 """
-import contextlib
 import itertools
 import os
 import select
@@ -15,7 +13,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +34,10 @@ class Step:
     track: str = ""  # steps of different tracks run at the same time
 
 
-def run_limited(argv: list[str], log: Path, seconds: float, grace: float = GRACE) -> int | None:
-    """Runs a command in a session of its own, its output in `log`. Returns the exit code, or None if the time limit ended it.
+def run_limited(argv: list[str], log: Path, seconds: float, grace: float = GRACE, stop: int | None = None) -> int | None:
+    """Runs a command in a session of its own, its output in `log`. Returns the exit code, or None if it was ended.
 
+    The time limit ends it, or `stop`, a descriptor that becomes readable.
     The process is not reaped before its group is killed: until then the group's number cannot name another one.
     """
     with log.open("wb") as stream:
@@ -47,11 +45,10 @@ def run_limited(argv: list[str], log: Path, seconds: float, grace: float = GRACE
                                    env=os.environ | {"CI": "true"}, start_new_session=True)
     handle = os.pidfd_open(process.pid)
     try:
-        with running(process):
-            ended = ends_within(handle, seconds)
-            if not ended:
-                process.terminate()
-                ends_within(handle, grace)
+        ended = handle in readable([handle, *([] if stop is None else [stop])], seconds)
+        if not ended:
+            process.terminate()
+            readable([handle], grace)
     finally:
         os.close(handle)
         os.killpg(process.pid, signal.SIGKILL)
@@ -59,49 +56,18 @@ def run_limited(argv: list[str], log: Path, seconds: float, grace: float = GRACE
     return code if ended else None
 
 
-class Tracks:
-    """The steps that run at this moment, and whether they are to end: an interrupt reaches the main thread only."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
-        self.processes: set[subprocess.Popen[bytes]] = set()
-        self.stopped = False
-
-    def stop(self) -> None:
-        with self.lock:
-            self.stopped = True
-            for process in self.processes:
-                process.terminate()
-
-
-tracks_now = Tracks()
-
-
-@contextlib.contextmanager
-def running(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """While a step runs, an interrupt ends it."""
-    with tracks_now.lock:
-        tracks_now.processes.add(process)
-        if tracks_now.stopped:
-            process.terminate()
-    try:
-        yield
-    finally:
-        with tracks_now.lock:
-            tracks_now.processes.discard(process)
-
-
-def ends_within(pidfd: int, seconds: float) -> bool:
-    return bool(select.select([pidfd], [], [], seconds)[0])
+def readable(descriptors: list[int], seconds: float) -> list[int]:
+    """Waits until one of them is readable."""
+    return select.select(descriptors, [], [], seconds)[0]
 
 
 reporting = threading.Lock()  # the report of one step is printed as a whole
 
 
-def run_step(step: Step, log: Path) -> bool:
+def run_step(step: Step, log: Path, stop: int) -> bool:
     """Runs one step and reports it."""
     started = time.monotonic()
-    code = run_limited([str(TOOLS / "dev"), *step.command], log, step.minutes * 60)
+    code = run_limited([str(TOOLS / "dev"), *step.command], log, step.minutes * 60, stop=stop)
     with reporting:
         print(f"{'ok  ' if code == 0 else 'FAIL'} {time.monotonic() - started:7.1f} s  {step.title}", flush=True)
         if code != 0:
@@ -122,9 +88,9 @@ def phases(chosen: list[Step]) -> list[list[list[Step]]]:
     return found
 
 
-def run_track(track: list[Step], files: dict[Step, Path]) -> int:
-    """Runs the steps of a track one after the other; how many passed."""
-    return sum(run_step(step, files[step]) for step in track if not tracks_now.stopped)
+def run_track(track: list[Step], files: dict[Step, Path], stop: int) -> int:
+    """Runs the steps of a track one after the other, until `stop` is readable; how many passed."""
+    return sum(run_step(step, files[step], stop) for step in track if not readable([stop], 0))
 
 
 def show(chosen: list[Step]) -> None:
@@ -140,14 +106,18 @@ def run_all(chosen: list[Step], logs: Path) -> int:
     logs.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     files = {step: logs / f"{number:02}.log" for number, step in enumerate(chosen, 1)}
+    stop = os.eventfd(0)    # an interrupt reaches the main thread only; this reaches the tracks
     passed = 0
-    for tracks in phases(chosen):
-        with ThreadPoolExecutor(len(tracks)) as pool:
-            try:
-                passed += sum(pool.map(lambda track: run_track(track, files), tracks))
-            except BaseException:
-                tracks_now.stop()
-                raise
+    try:
+        for tracks in phases(chosen):
+            with ThreadPoolExecutor(len(tracks)) as pool:
+                try:
+                    passed += sum(pool.map(lambda track: run_track(track, files, stop), tracks))
+                except BaseException:
+                    os.eventfd_write(stop, 1)
+                    raise
+    finally:
+        os.close(stop)
     print(f"     {time.monotonic() - started:7.1f} s  total")
     print(f"{passed} passed, {len(chosen) - passed} failed")
     return 0 if passed == len(chosen) else 1
