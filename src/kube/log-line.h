@@ -2,8 +2,7 @@
 /* log-line.h - parses a line of a container's log in the CRI's format
  *
  *      2016-10-06T00:17:09.669794202Z stdout F a whole line, or the end of one
- *      2016-10-06T00:17:09.669794202+02:00 stderr P:more-tags a piece: more of the same line
- *      follows
+ *      2016-10-06T00:17:09.669794202+02:00 stderr P:more-tags a part, the line continues
  *
  * The text is untrusted and may contain any byte except a line end. */
 #pragma once

@@ -50,7 +50,7 @@ static void format_strings(struct nd_json_out *out, const char *key, const struc
         nd_json_close(out, ']');
 }
 
-/* Lowest first, hence by way of an array. */
+/* Entries link to their parents; the record lists the lowest layer first. */
 static void format_layers(struct nd_json_out *out, const struct nd_image *image) {
         nd_autofree const struct nd_layers_entry **entries = nd_calloc(image->layer_count + 1, sizeof(*entries));
         size_t count = 0;

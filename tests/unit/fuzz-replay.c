@@ -40,7 +40,7 @@ struct corpus {
         size_t count;
 };
 
-/* What the child is at, for the parent. */
+/* The child's progress, in memory that the parent reads. */
 struct progress {
         size_t done;
         bool derived; /* done counts derived inputs, not files */
@@ -101,15 +101,15 @@ static void load_corpus(const char *directory) {
         free(names);
 }
 
-/* Bytes at which parsers take another way: ends of ranges, and the punctuation of the formats that
- * we read. */
-static uint8_t telling_byte(uint64_t *state) {
+/* A byte at which parsers branch: the ends of ranges, and the punctuation of the formats that we
+ * read. */
+static uint8_t boundary_byte(uint64_t *state) {
         static const uint8_t bytes[] = "\0\1\x7f\x80\xfe\xff \t\r\n\"'{}[]():;,./\\=+-_*&#%@!<>?0123456789aAzZ";
 
         return bytes[below(state, sizeof bytes - 1)];
 }
 
-/* Makes room for or takes away bytes at a place; the length stays below the ceiling. */
+/* Inserts or removes bytes at a random offset; the length stays below the ceiling. */
 static size_t change_length(uint8_t *bytes, size_t length, uint64_t *state) {
         size_t at = below(state, length + 1), piece = below(state, 32) + 1;
 
@@ -120,17 +120,17 @@ static size_t change_length(uint8_t *bytes, size_t length, uint64_t *state) {
         }
         if (length + piece > DERIVED_CEILING)
                 return length;
-        /* Insert: one byte many times, or a copy of what is there. */
+        /* Insert one byte repeated, or a copy of existing bytes. */
         memmove(bytes + at + piece, bytes + at, length - at);
         if (next_random(state) % 2 || length == 0)
-                memset(bytes + at, telling_byte(state), piece);
+                memset(bytes + at, boundary_byte(state), piece);
         else
                 for (size_t i = 0, from = below(state, length); i < piece; i++)
                         bytes[at + i] = bytes[(from + i) % (length + piece)];
         return length + piece;
 }
 
-/* Ends with the tail of another input. */
+/* Replaces the tail by the tail of another input. */
 static size_t splice(uint8_t *bytes, size_t length, uint64_t *state) {
         const struct input *other = &corpus.inputs[below(state, corpus.count)];
         size_t at = below(state, length + 1), from = below(state, other->length + 1), tail = other->length - from;
@@ -147,7 +147,7 @@ static size_t change(uint8_t *bytes, size_t length, uint64_t *state) {
                 bytes[below(state, length)] ^= (uint8_t) (1U << below(state, 8));
                 return length;
         case 1:
-                bytes[below(state, length)] = telling_byte(state);
+                bytes[below(state, length)] = boundary_byte(state);
                 return length;
         case 2: /* a number of four bytes: sizes and counts of binary formats */
                 for (size_t i = 0, at = below(state, length); i < 4 && at + i < length; i++)

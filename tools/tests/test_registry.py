@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry's helpers: scopes, credentials and what containerd is told."""
+"""The registry's helpers: scopes, credentials and containerd's hosts file."""
 import base64
 import tomllib
 
@@ -26,11 +26,11 @@ def test_a_repository_name_may_hold_a_port() -> None:
     (None, None), ("Bearer x", None), (basic("user:secret"), ("user", "secret")), (basic("user:a:b"), ("user", "a:b")),
     ("Basic !", ("", "")),
 ])
-def test_credentials_are_read_or_taken_for_wrong(header: str | None, wanted: tuple[str, str] | None) -> None:
+def test_credentials_are_parsed_and_malformed_ones_never_match(header: str | None, wanted: tuple[str, str] | None) -> None:
     assert credentials(header) == wanted
 
 
-def test_without_a_user_a_token_is_good_for_nothing() -> None:
+def test_a_token_without_a_user_grants_nothing() -> None:
     query = {"service": ["s"], "scope": ["repository:a:pull repository:b:pull"]}
     assert claims(CONFIG, query, None)["access"] == []
     assert [item["name"] for item in claims(CONFIG, query, "user")["access"]] == ["a", "b"]
