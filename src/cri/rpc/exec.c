@@ -71,11 +71,21 @@ static void handle_exec_sync(struct nd_grpc_call *call, const char *bytes, size_
 
 /* ---- with streams ---- */
 
+/* Finishes the call with the error, or with the response, whose field gets the URL. */
+static void respond(struct nd_grpc_call *call, struct nd_error *error, char *url, ProtobufCMessage *answer, char **field) {
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        *field = url;
+        cri_response_with(call, answer);
+}
+
 /* The texts are those of the kubelet's own library. */
-static struct nd_error *check_streams(bool terminal, bool input, bool output, bool errors) {
-        if (terminal && errors)
+static struct nd_error *check_streams(const struct cri_stream_request *request) {
+        if (request->terminal && request->errors)
                 return nd_error_new(ND_INVALID, 0, "tty and stderr cannot both be true");
-        if (!input && !output && !errors)
+        if (!request->input && !request->output && !request->errors)
                 return nd_error_new(ND_INVALID, 0, "one of stdin, stdout, or stderr must be set");
         return nullptr;
 }
@@ -87,26 +97,36 @@ static struct nd_error *find_running(const struct cri_parts *parts, const char *
         return nullptr;
 }
 
-static struct nd_error *offer_exec(struct cri_parts *parts, const Runtime__V1__ExecRequest *r, char **ret) {
+/* Offers a copy of the request, whose container may be an abbreviated ID. */
+static struct nd_error *offer_streams(struct cri_parts *parts, const struct cri_stream_request *like, char **ret) {
         struct cri_container *container = nullptr;
         struct cri_stream_request *request;
 
-        if (*r->container_id == '\0')
+        if (*like->container == '\0')
                 return nd_error_new(ND_INVALID, 0, "missing required container_id");
-        nd_try(check_streams(r->tty, r->stdin, r->stdout, r->stderr));
-        if (r->n_cmd == 0)
-                return nd_error_new(ND_INVALID, 0, "no command given for container '%s'", r->container_id);
-        nd_try(find_running(parts, r->container_id, &container));
+        nd_try(check_streams(like));
+        if (like->kind == STREAM_EXEC && like->command.count == 0)
+                return nd_error_new(ND_INVALID, 0, "no command given for container '%s'", like->container);
+        nd_try(find_running(parts, like->container, &container));
         request = nd_new(struct cri_stream_request);
-        *request = (struct cri_stream_request) {.kind = STREAM_EXEC,
-                                                .container = nd_strdup(container->id),
+        *request = *like;
+        request->container = nd_strdup(container->id);
+        request->command = (struct nd_strings) {};
+        nd_vector_each (argument, &like->command)
+                nd_strings_add(&request->command, *argument);
+        return cri_stream_server_offer(parts->streams, request, ret);
+}
+
+static struct nd_error *offer_exec(struct cri_parts *parts, const Runtime__V1__ExecRequest *r, char **ret) {
+        const struct cri_stream_request like = {.kind = STREAM_EXEC,
+                                                .container = r->container_id,
+                                                .command = {.items = r->cmd, .count = r->n_cmd},
                                                 .terminal = r->tty,
                                                 .input = r->stdin,
                                                 .output = r->stdout,
                                                 .errors = r->stderr};
-        for (size_t i = 0; i < r->n_cmd; i++)
-                nd_strings_add(&request->command, r->cmd[i]);
-        return cri_stream_server_offer(parts->streams, request, ret);
+
+        return offer_streams(parts, &like, ret);
 }
 
 static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -119,30 +139,18 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
         if (!request)
                 return;
         error = offer_exec(userdata, (const Runtime__V1__ExecRequest *) request, &url);
-        if (error) {
-                nd_grpc_call_finish(call, error);
-                return;
-        }
-        answer.url = url;
-        cri_response_with(call, &answer.base);
+        respond(call, error, url, &answer.base, &answer.url);
 }
 
 static struct nd_error *offer_attach(struct cri_parts *parts, const Runtime__V1__AttachRequest *r, char **ret) {
-        struct cri_container *container = nullptr;
-        struct cri_stream_request *request;
-
-        if (*r->container_id == '\0')
-                return nd_error_new(ND_INVALID, 0, "missing required container_id");
-        nd_try(check_streams(r->tty, r->stdin, r->stdout, r->stderr));
-        nd_try(find_running(parts, r->container_id, &container));
-        request = nd_new(struct cri_stream_request);
-        *request = (struct cri_stream_request) {.kind = STREAM_ATTACH,
-                                                .container = nd_strdup(container->id),
+        const struct cri_stream_request like = {.kind = STREAM_ATTACH,
+                                                .container = r->container_id,
                                                 .terminal = r->tty,
                                                 .input = r->stdin,
                                                 .output = r->stdout,
                                                 .errors = r->stderr};
-        return cri_stream_server_offer(parts->streams, request, ret);
+
+        return offer_streams(parts, &like, ret);
 }
 
 static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -155,12 +163,7 @@ static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t l
         if (!request)
                 return;
         error = offer_attach(userdata, (const Runtime__V1__AttachRequest *) request, &url);
-        if (error) {
-                nd_grpc_call_finish(call, error);
-                return;
-        }
-        answer.url = url;
-        cri_response_with(call, &answer.base);
+        respond(call, error, url, &answer.base, &answer.url);
 }
 
 static struct nd_error *offer_forward(struct cri_parts *parts, const Runtime__V1__PortForwardRequest *r, char **ret) {
@@ -195,12 +198,7 @@ static void handle_forward(struct nd_grpc_call *call, const char *bytes, size_t 
         if (!request)
                 return;
         error = offer_forward(userdata, (const Runtime__V1__PortForwardRequest *) request, &url);
-        if (error) {
-                nd_grpc_call_finish(call, error);
-                return;
-        }
-        answer.url = url;
-        cri_response_with(call, &answer.base);
+        respond(call, error, url, &answer.base, &answer.url);
 }
 
 const struct nd_grpc_method cri_rpc_exec_methods[] = {
