@@ -83,30 +83,47 @@ static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t leng
         cri_pending_call_attach(&pending->base);
 }
 
+/* Finishes the call with the error, or with the response. */
+static void respond(struct nd_grpc_call *call, struct nd_error *error, const ProtobufCMessage *answer) {
+        if (error)
+                nd_grpc_call_finish(call, error);
+        else
+                cri_response_with(call, answer);
+}
+
+/* Returns nullptr after finishing the call: with success for an unknown sandbox, or with an
+ * error. */
+static struct cri_sandbox *find_or_respond(struct nd_grpc_call *call, const struct cri_parts *parts, const char *id,
+                                           const ProtobufCMessage *answer) {
+        struct cri_sandbox *sandbox = nullptr;
+        struct nd_error *error = cri_pod_table_find_sandbox(&parts->pods, id, &sandbox);
+
+        if (!error)
+                return sandbox;
+        if (nd_error_code(error) == ND_NOT_FOUND) {
+                nd_error_free(error);
+                error = nullptr;
+        }
+        respond(call, error, answer);
+        return nullptr;
+}
+
+/* Starts cri_sandbox_stop() or cri_sandbox_remove(); the callback finishes the call. */
+static void start(struct nd_grpc_call *call, struct cri_parts *parts, struct cri_sandbox *sandbox,
+                  typeof(cri_sandbox_stop) operation, cri_sandbox_callback callback) {
+        struct pending *pending = pending_new(call, parts);
+
+        operation(parts, sandbox, callback, pending, &pending->operation);
+        cri_pending_call_attach(&pending->base);
+}
+
 static void on_stopped(struct nd_error *error, struct cri_sandbox *sandbox, void *userdata) {
         Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
         struct nd_grpc_call *call = cri_pending_call_end(userdata);
 
-        if (error) {
-                nd_grpc_call_finish(call, error);
-                return;
-        }
-        if (sandbox)
+        if (!error && sandbox)
                 log_sandbox("stopped", sandbox);
-        cri_response_with(call, &answer.base);
-}
-
-/* True if the call was finished: with success for an unknown sandbox, or with an error. */
-static bool answered_absent(struct nd_grpc_call *call, struct nd_error *error, const ProtobufCMessage *answer) {
-        if (!error)
-                return false;
-        if (nd_error_code(error) == ND_NOT_FOUND) {
-                nd_error_free(error);
-                cri_response_with(call, answer);
-        } else {
-                nd_grpc_call_finish(call, error);
-        }
-        return true;
+        respond(call, error, &answer.base);
 }
 
 static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -114,26 +131,16 @@ static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t len
                 cri_response_decode(call, &runtime__v1__stop_pod_sandbox_request__descriptor, bytes, length);
         const Runtime__V1__StopPodSandboxRequest *r = (const Runtime__V1__StopPodSandboxRequest *) request;
         Runtime__V1__StopPodSandboxResponse answer = RUNTIME__V1__STOP_POD_SANDBOX_RESPONSE__INIT;
-        struct cri_parts *parts = userdata;
-        struct cri_sandbox *sandbox = nullptr;
-        struct pending *pending;
+        struct cri_sandbox *sandbox = r ? find_or_respond(call, userdata, r->pod_sandbox_id, &answer.base) : nullptr;
 
-        if (!request ||
-            answered_absent(call, cri_pod_table_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox), &answer.base))
-                return;
-        pending = pending_new(call, parts);
-        cri_sandbox_stop(parts, sandbox, on_stopped, pending, &pending->operation);
-        cri_pending_call_attach(&pending->base);
+        if (sandbox)
+                start(call, userdata, sandbox, cri_sandbox_stop, on_stopped);
 }
 
 static void on_removed(struct nd_error *error, [[maybe_unused]] struct cri_sandbox *sandbox, void *userdata) {
         Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
-        struct nd_grpc_call *call = cri_pending_call_end(userdata);
 
-        if (error)
-                nd_grpc_call_finish(call, error);
-        else
-                cri_response_with(call, &answer.base);
+        respond(cri_pending_call_end(userdata), error, &answer.base);
 }
 
 static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
@@ -141,17 +148,12 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
                 cri_response_decode(call, &runtime__v1__remove_pod_sandbox_request__descriptor, bytes, length);
         const Runtime__V1__RemovePodSandboxRequest *r = (const Runtime__V1__RemovePodSandboxRequest *) request;
         Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
-        struct cri_parts *parts = userdata;
-        struct cri_sandbox *sandbox = nullptr;
-        struct pending *pending;
+        struct cri_sandbox *sandbox = r ? find_or_respond(call, userdata, r->pod_sandbox_id, &answer.base) : nullptr;
 
-        if (!request ||
-            answered_absent(call, cri_pod_table_find_sandbox(&parts->pods, r->pod_sandbox_id, &sandbox), &answer.base))
+        if (!sandbox)
                 return;
         log_sandbox("removed", sandbox);
-        pending = pending_new(call, parts);
-        cri_sandbox_remove(parts, sandbox, on_removed, pending, &pending->operation);
-        cri_pending_call_attach(&pending->base);
+        start(call, userdata, sandbox, cri_sandbox_remove, on_removed);
 }
 
 /* ---- lists ---- */
@@ -273,10 +275,7 @@ static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t l
                 return;
         error = cri_pod_table_find_sandbox(
                 &parts->pods, ((const Runtime__V1__UpdatePodSandboxResourcesRequest *) request)->pod_sandbox_id, &sandbox);
-        if (error)
-                nd_grpc_call_finish(call, error);
-        else
-                cri_response_with(call, &answer.base);
+        respond(call, error, &answer.base);
 }
 
 const struct nd_grpc_method cri_rpc_sandbox_methods[] = {
