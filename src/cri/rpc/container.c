@@ -27,7 +27,7 @@ static void cancel(struct cri_pending_call *pending) {
 
 static struct pending *pending_new(struct nd_grpc_call *call, struct cri_parts *parts,
                                    const ProtobufCMessageDescriptor *answer) {
-        struct pending *pending = pending_call_new(struct pending, call, parts, cancel);
+        struct pending *pending = cri_pending_call_new(struct pending, call, parts, cancel);
 
         pending->answer = answer;
         return pending;

@@ -100,7 +100,7 @@ static void handle_events(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!request)
                 return;
-        pending = pending_call_new(struct pending, call, parts, cancel);
+        pending = cri_pending_call_new(struct pending, call, parts, cancel);
         error = cri_events_follow(parts->events, &calls, pending, &pending->follower);
         if (error) {
                 free(pending);

@@ -59,7 +59,7 @@ static void handle_exec_sync(struct nd_grpc_call *call, const char *bytes, size_
 
         if (!request)
                 return;
-        pending = pending_call_new(struct pending, call, userdata, cancel);
+        pending = cri_pending_call_new(struct pending, call, userdata, cancel);
         error = start(userdata, (const Runtime__V1__ExecSyncRequest *) request, pending);
         if (error) {
                 free(pending);

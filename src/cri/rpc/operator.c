@@ -157,7 +157,7 @@ static void handle_usage(struct nd_grpc_call *call, [[maybe_unused]] const char 
                          void *userdata) {
         nd_cleanup(cri_stats_query_done) struct cri_stats_query question = {
                 .parts = USAGE_CPU | USAGE_MEMORY | USAGE_PIDS, .layers = true, .networks = true};
-        struct pending_usage *pending = pending_call_new(struct pending_usage, call, userdata, cancel_usage);
+        struct pending_usage *pending = cri_pending_call_new(struct pending_usage, call, userdata, cancel_usage);
 
         ask_of_pods(pending->base.parts, &question);
         cri_stats_query_start(pending->base.parts->stats, &question, on_usage, pending, &pending->request);

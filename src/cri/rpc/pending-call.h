@@ -18,12 +18,12 @@ struct cri_pending_call {
 };
 
 /* Allocates a struct of the type, whose first member is `base`. */
-#define pending_call_new(type, call_, runtime_, cancel_)                                                                      \
+#define cri_pending_call_new(type, call_, parts_, cancel_)                                                                    \
         ({                                                                                                                    \
                 type *nd_new_ = nd_new(type);                                                                                 \
                                                                                                                               \
                 static_assert(offsetof(type, base) == 0);                                                                     \
-                nd_new_->base = (struct cri_pending_call) {.call = call_, .parts = runtime_, .cancel = cancel_};              \
+                nd_new_->base = (struct cri_pending_call) {.call = call_, .parts = parts_, .cancel = cancel_};                \
                 nd_new_;                                                                                                      \
         })
 

@@ -29,7 +29,7 @@ static void cancel(struct cri_pending_call *pending) {
 }
 
 static struct pending *pending_new(struct nd_grpc_call *call, struct cri_parts *parts) {
-        return pending_call_new(struct pending, call, parts, cancel);
+        return cri_pending_call_new(struct pending, call, parts, cancel);
 }
 
 static void log_sandbox(const char *what, const struct cri_sandbox *sandbox) {

@@ -39,7 +39,7 @@ static void on_answer(const struct cri_stats_result *answer, void *userdata) {
 
 static void ask(struct nd_grpc_call *call, struct cri_parts *parts, struct cri_stats_query *question,
                 void (*respond)(struct pending *pending, const struct cri_stats_result *answer)) {
-        struct pending *pending = pending_call_new(struct pending, call, parts, cancel);
+        struct pending *pending = cri_pending_call_new(struct pending, call, parts, cancel);
 
         pending->respond = respond;
         cri_stats_query_start(parts->stats, question, on_answer, pending, &pending->request);
