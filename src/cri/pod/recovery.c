@@ -85,10 +85,6 @@ static void on_container_undone(struct nd_error *error, struct cri_container *co
         on_undone(error, container, userdata);
 }
 
-static bool may_live(const struct cri_container *container) {
-        return container->state == CONTAINER_CREATED || container->state == CONTAINER_RUNNING;
-}
-
 static void resume_containers(struct cri_parts *parts, struct cri_sandbox *sandbox) {
         nd_vector_each (item, &sandbox->containers) {
                 struct cri_container *container = *item;
@@ -96,10 +92,10 @@ static void resume_containers(struct cri_parts *parts, struct cri_sandbox *sandb
                 if (container->state == CONTAINER_NEW || container->state == CONTAINER_REMOVED)
                         cri_container_remove(parts, container, on_container_undone, nd_format("container %s", container->id),
                                              nullptr);
-                else if (sandbox->this_boot && may_live(container))
+                else if (sandbox->this_boot && cri_container_lives(container))
                         cri_container_resume(parts, container);
         }
-        if (sandbox->init && sandbox->this_boot && may_live(sandbox->init))
+        if (sandbox->init && sandbox->this_boot && cri_container_lives(sandbox->init))
                 cri_container_resume(parts, sandbox->init);
 }
 
