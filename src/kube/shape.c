@@ -289,3 +289,12 @@ bool nd_shape_texts_have(const struct nd_shape_texts *texts, const char *text) {
                         return true;
         return false;
 }
+
+bool nd_shape_texts_equal(const struct nd_shape_texts *a, const struct nd_shape_texts *b) {
+        if (a->count != b->count)
+                return false;
+        for (size_t i = 0; i < a->count; i++)
+                if (!nd_streq(a->items[i], b->items[i]))
+                        return false;
+        return true;
+}

@@ -98,3 +98,5 @@ struct nd_shape {
 /* Returns the value of a label or annotation; nullptr if there is none. */
 const char *nd_shape_pairs_get(const struct nd_shape_pairs *pairs, const char *key);
 bool nd_shape_texts_have(const struct nd_shape_texts *texts, const char *text);
+/* The same texts in the same order; no list equals an empty one. */
+bool nd_shape_texts_equal(const struct nd_shape_texts *a, const struct nd_shape_texts *b);

@@ -148,11 +148,25 @@ static void ambiguous_input_is_rejected([[maybe_unused]] void **state) {
         assert_false(t.flag);
 }
 
+static void lists_of_texts_are_equal_in_the_same_order_only([[maybe_unused]] void **state) {
+        const char *ab[] = {"a", "b"}, *ba[] = {"b", "a"};
+        const struct nd_shape_texts none = {}, empty = {.items = ab}, one = {ab, 1}, both = {ab, 2}, swapped = {ba, 2};
+
+        assert_true(nd_shape_texts_equal(&none, &empty));
+        assert_true(nd_shape_texts_equal(&both, &(struct nd_shape_texts) {(const char *[]) {"a", "b"}, 2}));
+        assert_false(nd_shape_texts_equal(&none, &one));
+        assert_false(nd_shape_texts_equal(&one, &both));
+        assert_false(nd_shape_texts_equal(&both, &swapped));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(every_kind_of_field_is_decoded), cmocka_unit_test(null_is_absence),
-                cmocka_unit_test(errors_name_the_path),           cmocka_unit_test(numbers_are_checked_for_range),
+                cmocka_unit_test(every_kind_of_field_is_decoded),
+                cmocka_unit_test(null_is_absence),
+                cmocka_unit_test(errors_name_the_path),
+                cmocka_unit_test(numbers_are_checked_for_range),
                 cmocka_unit_test(ambiguous_input_is_rejected),
+                cmocka_unit_test(lists_of_texts_are_equal_in_the_same_order_only),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

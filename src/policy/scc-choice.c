@@ -31,15 +31,6 @@ static bool same_int(struct nd_shape_int a, struct nd_shape_int b) {
         return a.set == b.set && a.value == b.value;
 }
 
-static bool same_texts(const struct nd_shape_texts *a, const struct nd_shape_texts *b) {
-        if (a->count != b->count)
-                return false;
-        for (size_t i = 0; i < a->count; i++)
-                if (!nd_streq(a->items[i], b->items[i]))
-                        return false;
-        return true;
-}
-
 static bool same_selinux(const struct nd_pod_selinux *a, const struct nd_pod_selinux *b) {
         if (!a || !b)
                 return a == b;
@@ -56,7 +47,7 @@ static bool same_profile(const struct nd_pod_profile *a, const struct nd_pod_pro
 static bool same_capabilities(const struct nd_pod_capabilities *a, const struct nd_pod_capabilities *b) {
         if (!a || !b)
                 return a == b;
-        return same_texts(&a->add, &b->add) && same_texts(&a->drop, &b->drop);
+        return nd_shape_texts_equal(&a->add, &b->add) && nd_shape_texts_equal(&a->drop, &b->drop);
 }
 
 /* Compares the fields that a constraint may fill in. No context equals an empty one. */

@@ -121,15 +121,6 @@ static void put_seccomp(struct target *t, const struct nd_pod_profile *before, c
         end_member(t);
 }
 
-static bool same_texts(const struct nd_shape_texts *a, const struct nd_shape_texts *b) {
-        if (a->count != b->count)
-                return false;
-        for (size_t i = 0; i < a->count; i++)
-                if (!nd_streq(a->items[i], b->items[i]))
-                        return false;
-        return true;
-}
-
 static void write_list(struct nd_json_out *out, const char *key, const struct nd_shape_texts *texts) {
         nd_json_open(out, key, '[');
         for (size_t i = 0; i < texts->count; i++)
@@ -141,7 +132,7 @@ static void put_list(struct target *t, const char *name, const struct nd_shape_t
                      const struct nd_shape_texts *after) {
         char path[PATH_BYTES];
 
-        if (same_texts(before, after))
+        if (nd_shape_texts_equal(before, after))
                 return;
         write_list(&t->patch->out, member(t, name, path), after);
         end_member(t);
