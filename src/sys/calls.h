@@ -19,6 +19,10 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#ifndef PIDFD_SIGNAL_PROCESS_GROUP
+enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
+#endif
+
 struct nd_calls {
         int (*openat)(int dir_fd, const char *path, int flags, mode_t mode);
         int (*openat2)(int dir_fd, const char *path, struct open_how *how, size_t size);

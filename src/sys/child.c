@@ -30,10 +30,6 @@
 #include "sys/file.h"
 #include "sys/limits.h"
 
-#ifndef PIDFD_SIGNAL_PROCESS_GROUP
-enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
-#endif
-
 enum {
         /* From SIGKILL to the exit; a child that waits for a dead disk or a FUSE server takes
          * longer. */

@@ -30,10 +30,6 @@
 #include "sys/child.h"
 #include "sys/file.h"
 
-#ifndef PIDFD_SIGNAL_PROCESS_GROUP
-enum { PIDFD_SIGNAL_PROCESS_GROUP = 1 << 2 }; /* Linux 6.9 */
-#endif
-
 enum { HELPER_OUTPUT_BYTES = 4096 };
 
 static constexpr uint64_t restart_delay_min_us = 10 * ND_MS_US;
