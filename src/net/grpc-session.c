@@ -517,9 +517,3 @@ size_t nd_grpc_session_output(struct nd_grpc_session *session, const char **ret_
 bool nd_grpc_session_over(const struct nd_grpc_session *session) {
         return !nghttp2_session_want_read(session->http) && !nghttp2_session_want_write(session->http);
 }
-
-void nd_grpc_session_shutdown(struct nd_grpc_session *session) {
-        (void) nghttp2_submit_goaway(session->http, NGHTTP2_FLAG_NONE, nghttp2_session_get_last_proc_stream_id(session->http),
-                                     NGHTTP2_NO_ERROR, nullptr, 0);
-        tell_output(session);
-}

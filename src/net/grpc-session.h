@@ -47,9 +47,6 @@ size_t nd_grpc_session_output(struct nd_grpc_session *session, const char **ret_
 /* True if both sides are finished: nothing more will be sent or received. */
 bool nd_grpc_session_over(const struct nd_grpc_session *session);
 
-/* Sends GOAWAY; pending calls go on. */
-void nd_grpc_session_shutdown(struct nd_grpc_session *session);
-
 /* ---- calls ---- */
 
 const char *nd_grpc_call_path(const struct nd_grpc_call *call);

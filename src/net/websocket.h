@@ -53,10 +53,6 @@ enum nd_websocket_side {
 /* 0 = ND_WEBSOCKET_OUTPUT. */
 struct nd_websocket *nd_websocket_new(enum nd_websocket_side side, size_t output);
 void nd_websocket_free(struct nd_websocket *websocket);
-static inline void nd_websocket_done(struct nd_websocket **websocket) {
-        nd_websocket_free(*websocket);
-        *websocket = nullptr;
-}
 
 /* A new random key. */
 void nd_websocket_key(char ret[static ND_WEBSOCKET_KEY]);

@@ -528,11 +528,6 @@ struct nd_error *nd_oci_store_read_blob(const struct nd_oci_store *store, const 
         return nullptr;
 }
 
-struct nd_error *nd_oci_store_config_bytes(const struct nd_oci_store *store, const struct nd_image *image, char **ret,
-                                           size_t *ret_length) {
-        return nd_oci_store_read_blob(store, &image->id, ret, ret_length);
-}
-
 struct nd_error *nd_oci_store_config(const struct nd_oci_store *store, const struct nd_image *image,
                                      struct nd_oci_config *ret) {
         nd_autofree char *bytes = nullptr;

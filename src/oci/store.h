@@ -48,11 +48,9 @@ const struct nd_image *nd_oci_store_get(const struct nd_oci_store *store, const 
 [[nodiscard]] struct nd_error *nd_oci_store_find(const struct nd_oci_store *store, const char *text,
                                                  const struct nd_image **ret);
 
-/* The config, read again and checked against its digest; or its bytes. */
+/* The config, read again and checked against its digest. */
 [[nodiscard]] struct nd_error *nd_oci_store_config(const struct nd_oci_store *store, const struct nd_image *image,
                                                    struct nd_oci_config *ret);
-[[nodiscard]] struct nd_error *nd_oci_store_config_bytes(const struct nd_oci_store *store, const struct nd_image *image,
-                                                         char **ret, size_t *ret_length);
 
 struct nd_oci_store_usage {
         uint64_t bytes;

@@ -35,10 +35,6 @@ void cli_findings_add(struct cli_findings *findings, enum cli_finding_level leve
                                                                .advice = advice}));
 }
 
-const char *cli_finding_level_name(enum cli_finding_level level) {
-        return levels[level].name;
-}
-
 enum cli_finding_level cli_findings_worst(const struct cli_findings *findings) {
         enum cli_finding_level worst = FINDING_OK;
 

@@ -30,7 +30,6 @@ void cli_findings_done(struct cli_findings *findings);
 void cli_findings_add(struct cli_findings *findings, enum cli_finding_level level, const char *subject, char *found,
                       char *advice);
 
-const char *cli_finding_level_name(enum cli_finding_level level);
 enum cli_finding_level cli_findings_worst(const struct cli_findings *findings);
 
 /* Prints all of them as a table or as JSON and returns the exit status: 0 usable, 1 degraded, 2

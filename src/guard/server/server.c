@@ -17,7 +17,6 @@
  *   last. */
 #include "guard/server/server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <netdb.h>
@@ -73,8 +72,7 @@ struct guard_server {
         nd_vector(struct generation *) generations;
         struct guard_server_settings settings;
         nd_vector(struct guard_exchange *) waiting; /* their connections are suspended */
-        uint16_t port;
-        int fd; /* listening; each generation has a copy */
+        int fd;                                     /* listening; each generation has a copy */
 };
 
 struct guard_exchange {
@@ -452,8 +450,6 @@ void guard_server_free(struct guard_server *server) {
 static struct nd_error *listen_at(struct guard_server *server) {
         struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_PASSIVE},
                         *found;
-        struct sockaddr_storage bound = {};
-        socklen_t length = sizeof bound;
         char port[8];
         int on = 1, r;
 
@@ -465,15 +461,12 @@ static struct nd_error *listen_at(struct guard_server *server) {
         server->fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (server->fd >= 0)
                 (void) setsockopt(server->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-        r = server->fd < 0 || bind(server->fd, found->ai_addr, found->ai_addrlen) < 0 || listen(server->fd, BACKLOG) < 0 ||
-                            getsockname(server->fd, (struct sockaddr *) &bound, &length) < 0
+        r = server->fd < 0 || bind(server->fd, found->ai_addr, found->ai_addrlen) < 0 || listen(server->fd, BACKLOG) < 0
                     ? errno
                     : 0;
         freeaddrinfo(found);
         if (r != 0)
                 return nd_error_new(ND_UNAVAILABLE, r, "listen on %s port %s", server->settings.address, port);
-        server->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *) &bound)->sin6_port
-                                                         : ((struct sockaddr_in *) &bound)->sin_port);
         return nullptr;
 }
 
@@ -571,10 +564,6 @@ struct nd_error *guard_server_new(sd_event *loop, const struct guard_server_sett
         nd_try(start(server, &settings->files));
         *ret = nd_take_ptr(server);
         return nullptr;
-}
-
-uint16_t guard_server_port(const struct guard_server *server) {
-        return server->port;
 }
 
 uint64_t guard_server_refused(const struct guard_server *server) {

@@ -42,7 +42,6 @@ struct guard_server_settings {
                                                 struct guard_server **ret);
 /* Open requests get a response that can be retried. */
 void guard_server_free(struct guard_server *server);
-uint16_t guard_server_port(const struct guard_server *server);
 
 /* Uses another certificate for new connections, and another CA for all. The former certificate and
  * key stay if the new ones do not match. */
