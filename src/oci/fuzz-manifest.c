@@ -20,7 +20,6 @@ static void keeps_to_the_bounds(const struct nd_manifest *manifest) {
                 fuzz_require(entry->media_type && strlen(entry->media_type) <= ND_MEDIA_TYPE);
                 fuzz_require(index || entry->media == ND_MEDIA_LAYER);
         }
-        fuzz_require(nd_manifest_size(manifest) <= ND_DESCRIPTOR_SIZE * (ND_MANIFEST_DESCRIPTORS + 1));
         for (size_t i = 0; i < nd_count_of(architectures); i++) {
                 nd_autoerror struct nd_error *error = nullptr;
                 const struct nd_oci_descriptor *entry = nullptr;

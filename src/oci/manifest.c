@@ -267,12 +267,3 @@ struct nd_error *nd_manifest_select(const struct nd_manifest *index, const struc
         *ret = best ? best : unspecified;
         return nullptr;
 }
-
-uint64_t nd_manifest_size(const struct nd_manifest *manifest) {
-        uint64_t size = manifest->config.size;
-
-        nd_vector_each (entry, &manifest->entries) {
-                size += entry->size;
-        }
-        return size;
-}

@@ -91,6 +91,3 @@ void nd_manifest_done(struct nd_manifest *manifest);
  * the platforms of the index. */
 [[nodiscard]] struct nd_error *nd_manifest_select(const struct nd_manifest *index, const struct nd_platform *wanted,
                                                   const struct nd_oci_descriptor **ret);
-
-/* The size of config and layers in the registry. */
-uint64_t nd_manifest_size(const struct nd_manifest *manifest);

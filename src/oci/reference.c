@@ -250,10 +250,6 @@ struct nd_error *nd_reference_parse(const char *text, struct nd_reference *ret) 
         return nullptr;
 }
 
-char *nd_reference_name(const struct nd_reference *reference) {
-        return nd_format("%s/%s", reference->domain, reference->path);
-}
-
 char *nd_reference_with_digest(const struct nd_reference *reference, const struct nd_digest *digest) {
         char text[ND_DIGEST_TEXT];
 

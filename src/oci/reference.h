@@ -42,7 +42,6 @@ void nd_reference_done(struct nd_reference *reference);
 /* The canonical text of a reference: "domain/path:tag" or "domain/path@digest". Parsing it gives
  * the same reference. */
 [[nodiscard]] char *nd_reference_text(const struct nd_reference *reference);
-[[nodiscard]] char *nd_reference_name(const struct nd_reference *reference); /* "domain/path" */
 [[nodiscard]] char *nd_reference_with_digest(const struct nd_reference *reference, const struct nd_digest *digest);
 
 /* The rules for tag and path alone, for parts of a registry's URL. */

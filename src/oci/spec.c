@@ -376,11 +376,6 @@ struct nd_error *nd_spec_format(const struct nd_spec *spec, struct nd_text *ret)
         return finished(ret);
 }
 
-struct nd_error *nd_spec_process_format(const struct nd_spec_process *process, struct nd_text *ret) {
-        put_process(&(struct nd_json_out) {.text = ret}, nullptr, process);
-        return finished(ret);
-}
-
 struct nd_error *nd_spec_resources_format(const struct nd_spec_resources *resources, struct nd_text *ret) {
         put_resources(&(struct nd_json_out) {.text = ret}, nullptr, resources);
         return finished(ret);

@@ -130,7 +130,6 @@ void nd_spec_done(struct nd_spec *spec);
 
 /* Fails only if the text would be too long. */
 [[nodiscard]] struct nd_error *nd_spec_format(const struct nd_spec *spec, struct nd_text *ret);
-[[nodiscard]] struct nd_error *nd_spec_process_format(const struct nd_spec_process *process, struct nd_text *ret);
 [[nodiscard]] struct nd_error *nd_spec_resources_format(const struct nd_spec_resources *resources, struct nd_text *ret);
 
 /* Adds a mount and returns it, so that options can be added. type nullptr = "bind". */

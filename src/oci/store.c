@@ -562,16 +562,10 @@ int nd_oci_store_partial_fd(const struct nd_oci_store *store) {
 
 /* Changes */
 
-static struct nd_error *not_found(const char *text) {
-        nd_autofree char *quoted = nd_text_quote(text);
-
-        return nd_error_new(ND_NOT_FOUND, 0, "there is no image %s", quoted);
-}
-
 static struct nd_error *no_such_id(const struct nd_digest *id) {
         char text[ND_DIGEST_TEXT];
 
-        return not_found(nd_digest_text(id, text));
+        return nd_error_new(ND_NOT_FOUND, 0, "there is no image \"%s\"", nd_digest_text(id, text));
 }
 
 /* Writes a changed copy of an image and replaces the image; after an error the image stays, and its
@@ -588,29 +582,6 @@ static struct nd_error *replace(struct nd_oci_store *store, struct nd_image *ima
         nd_oci_store_adopt(store, changed);
         nd_oci_store_settle(store);
         return nullptr;
-}
-
-static struct nd_error *canonical(const char *name, char **ret) {
-        nd_cleanup(nd_reference_done) struct nd_reference reference = {};
-
-        nd_try(nd_reference_parse(name, &reference));
-        *ret = nd_reference_text(&reference);
-        return nullptr;
-}
-
-struct nd_error *nd_oci_store_tag(struct nd_oci_store *store, const struct nd_digest *id, const char *name) {
-        nd_cleanup(nd_image_done) struct nd_image *changed = nullptr;
-        nd_autofree char *text = nullptr;
-        struct nd_image *image;
-
-        nd_oci_store_settle(store);
-        image = nd_oci_store_image(store, id);
-        if (!image)
-                return no_such_id(id);
-        nd_try(canonical(name, &text));
-        changed = nd_image_copy(image);
-        nd_try(nd_oci_store_add_name(changed, text));
-        return replace(store, image, nd_take_ptr(changed));
 }
 
 struct nd_error *nd_oci_store_pin(struct nd_oci_store *store, const struct nd_digest *id, bool pinned) {
@@ -639,22 +610,6 @@ static struct nd_error *remove_image(struct nd_oci_store *store, struct nd_image
         store->blob_garbage = true;
         nd_oci_store_settle(store); /* there may be space now */
         return nd_error_wrap(error, "image record");
-}
-
-struct nd_error *nd_oci_store_untag(struct nd_oci_store *store, const char *name) {
-        nd_autofree char *text = nullptr;
-        struct nd_image *image, *changed;
-
-        nd_oci_store_settle(store);
-        nd_try(canonical(name, &text));
-        image = nd_map_get(&store->names, text);
-        if (!image)
-                return not_found(name);
-        if (image->tags.count + image->digests.count == 1)
-                return remove_image(store, image);
-        changed = nd_image_copy(image);
-        drop_name(is_digest_name(text) ? &changed->digests : &changed->tags, text);
-        return replace(store, image, changed);
 }
 
 struct nd_error *nd_oci_store_remove(struct nd_oci_store *store, const struct nd_digest *id) {

@@ -131,13 +131,12 @@ static void lengths_are_bounded([[maybe_unused]] void **state) {
         expect_error(nd_reference_parse(host, &reference), ND_INVALID, "host name");
 }
 
-static void the_name_and_the_repository_digest_leave_the_tag_out([[maybe_unused]] void **state) {
+static void a_repository_digest_leaves_the_tag_out([[maybe_unused]] void **state) {
         nd_cleanup(nd_reference_done) struct nd_reference reference = {};
         struct nd_digest digest;
 
         expect_ok(nd_digest_parse("sha256:" HEX, &digest));
         expect_ok(nd_reference_parse("busybox:1.37", &reference));
-        expect_text(nd_reference_name(&reference), "docker.io/library/busybox");
         expect_text(nd_reference_with_digest(&reference, &digest), "docker.io/library/busybox@sha256:" HEX);
 }
 
@@ -163,7 +162,7 @@ int main(void) {
                 cmocka_unit_test(names_become_canonical_as_in_containerd),
                 cmocka_unit_test(invalid_references_are_refused),
                 cmocka_unit_test(lengths_are_bounded),
-                cmocka_unit_test(the_name_and_the_repository_digest_leave_the_tag_out),
+                cmocka_unit_test(a_repository_digest_leaves_the_tag_out),
                 cmocka_unit_test(an_id_may_be_abbreviated_to_a_minimum),
         };
 

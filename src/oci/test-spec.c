@@ -106,12 +106,12 @@ static void resources_have_the_names_of_oci([[maybe_unused]] void **state) {
 }
 
 static void a_spec_that_is_too_long_is_an_error([[maybe_unused]] void **state) {
-        nd_cleanup(nd_spec_process_done) struct nd_spec_process process = {};
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         nd_autotext struct nd_text text = ND_TEXT(1000);
 
         for (int i = 0; i < 200; i++)
-                nd_strings_add(&process.arguments, "argument");
-        expect_error(nd_spec_process_format(&process, &text), ND_EXHAUSTED, "more than 1000 bytes");
+                nd_strings_add(&spec.process.arguments, "argument");
+        expect_error(nd_spec_format(&spec, &text), ND_EXHAUSTED, "more than 1000 bytes");
 }
 
 static void capabilities_are_found_by_any_of_their_names([[maybe_unused]] void **state) {
