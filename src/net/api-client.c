@@ -32,7 +32,6 @@ enum {
         AT_ONCE = 32,
         SHARE_AT_ONCE = 20,
         ANSWER_BYTES = 1 << 20,
-        REFUSAL_BYTES = 1 << 20,
 };
 
 static constexpr uint64_t token_age_us = 30 * ND_SECOND_US;

@@ -269,10 +269,6 @@ void nd_grpc_call_on_drained(struct nd_grpc_call *call, void (*function)(void *u
         call->on_drained_userdata = userdata;
 }
 
-bool nd_grpc_call_cancelled(const struct nd_grpc_call *call) {
-        return call->cancelled;
-}
-
 enum nd_error_code nd_grpc_call_status(const struct nd_grpc_call *call) {
         return call->finished ? call->status : ND_CANCELLED;
 }

@@ -57,7 +57,6 @@ uint64_t nd_grpc_call_timeout_us(const struct nd_grpc_call *call);
  * call is finished. The handler must still finish the call, now or later; what it sends is
  * discarded. */
 void nd_grpc_call_on_cancel(struct nd_grpc_call *call, void (*function)(void *userdata), void *userdata);
-bool nd_grpc_call_cancelled(const struct nd_grpc_call *call);
 
 enum nd_error_code nd_grpc_call_status(
         const struct nd_grpc_call *call); /* final status; ND_CANCELLED if the peer left before */

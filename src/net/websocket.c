@@ -27,7 +27,6 @@
 enum {
         HEADER_LEAST = 2,
         MASK = 4,
-        HEADER_MOST = HEADER_LEAST + 8 + MASK,
         KEY = ND_WEBSOCKET_KEY - 1,
         KEY_BYTES = 16,
         FLAG_FIN = 0x80,

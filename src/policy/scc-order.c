@@ -111,39 +111,3 @@ struct nd_scc_set nd_scc_set_make(const struct nd_scc *const *sccs, size_t count
         nd_scc_sort(set.with_user_namespace, count, true);
         return set;
 }
-
-/* Returns the reason of the largest step in which two sums of points differ. */
-static const char *points_reason(uint32_t a, uint32_t b) {
-        static const struct {
-                uint32_t points;
-                const char *reason;
-        } steps[] = {
-                {POINTS_PRIVILEGED, "forbids privileged"},
-                {POINTS_HOST_PORTS, "forbids host ports"},
-                {POINTS_HOST_NETWORK, "forbids host networking"},
-                {POINTS_HOST_VOLUME, "forbids host volume mounts"},
-                {POINTS_VOLUME, "forbids non-trivial volume mounts"},
-        };
-
-        for (size_t i = 0; i < nd_count_of(steps); i++) {
-                if (a < steps[i].points && b >= steps[i].points)
-                        return steps[i].reason;
-                if (a >= steps[i].points && b >= steps[i].points) {
-                        a -= steps[i].points;
-                        b -= steps[i].points;
-                }
-        }
-        if (a / POINTS_RUN_AS < b / POINTS_RUN_AS)
-                return "permits less runAs strategies";
-        return a % POINTS_RUN_AS < b % POINTS_RUN_AS ? "permits less capabilities" : "is equally restrictive";
-}
-
-const char *nd_scc_reason(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace) {
-        if (a->priority.value > b->priority.value)
-                return "has higher priority";
-        if (user_namespace && nd_scc_requires_user_namespace(a) != nd_scc_requires_user_namespace(b))
-                return "requires the user namespace that the pod has";
-        if (nd_scc_points(a) != nd_scc_points(b))
-                return points_reason(nd_scc_points(a), nd_scc_points(b));
-        return "ordered by name";
-}

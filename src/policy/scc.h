@@ -140,9 +140,6 @@ uint32_t nd_scc_points(const struct nd_scc *scc); /* fewer = stricter */
 int nd_scc_compare(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace);
 void nd_scc_sort(const struct nd_scc **sccs, size_t count, bool user_namespace);
 
-/* Returns why a comes before b, with OpenShift's texts: "forbids host ports". */
-const char *nd_scc_reason(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace);
-
 /* ---- choice (scc-choice.c) ---- */
 
 /* The label security.nodens.io/user-namespaces of a namespace. */

@@ -85,18 +85,6 @@ static void volumes_score_by_the_worst([[maybe_unused]] void **state) {
         assert_int_equal(nd_scc_points(&scc), 205000);
 }
 
-static void the_reason_of_the_order_is_returned([[maybe_unused]] void **state) {
-        assert_string_equal(nd_scc_reason(find("anyuid"), find("restricted-v2"), false), "has higher priority");
-        assert_string_equal(nd_scc_reason(find("restricted"), find("privileged"), false), "forbids privileged");
-        assert_string_equal(nd_scc_reason(find("restricted"), find("hostnetwork"), false), "forbids host ports");
-        assert_string_equal(nd_scc_reason(find("restricted"), find("hostmount-anyuid"), false), "forbids host volume mounts");
-        assert_string_equal(nd_scc_reason(find("restricted"), find("nonroot"), false), "permits less runAs strategies");
-        assert_string_equal(nd_scc_reason(find("restricted-v2"), find("restricted"), false), "permits less capabilities");
-        assert_string_equal(nd_scc_reason(find("restricted-v2"), find("restricted-v3"), false), "ordered by name");
-        assert_string_equal(nd_scc_reason(find("restricted-v3"), find("restricted-v2"), true),
-                            "requires the user namespace that the pod has");
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_defaults_have_openshifts_points),
@@ -104,7 +92,6 @@ int main(void) {
                 cmocka_unit_test(constraints_that_require_a_user_namespace_come_first_for_one),
                 cmocka_unit_test(capabilities_score_as_in_openshift),
                 cmocka_unit_test(volumes_score_by_the_worst),
-                cmocka_unit_test(the_reason_of_the_order_is_returned),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -20,11 +20,11 @@ void cri_op_queue_enter(struct cri_op_queue *op_queue, void (*run)(void *userdat
         run(userdata);
 }
 
-static void forget(struct cri_op_queue *op_queue, size_t position) {
-        struct cri_op_queue_entry *turn = op_queue->waiting.items + position;
+static struct cri_op_queue_entry take_first(struct cri_op_queue *op_queue) {
+        struct cri_op_queue_entry *waiting = op_queue->waiting.items, first = waiting[0];
 
-        memmove(turn, turn + 1, (op_queue->waiting.count - position - 1) * sizeof *turn);
-        op_queue->waiting.count--;
+        memmove(waiting, waiting + 1, --op_queue->waiting.count * sizeof *waiting);
+        return first;
 }
 
 void cri_op_queue_leave(struct cri_op_queue *op_queue) {
@@ -35,18 +35,8 @@ void cri_op_queue_leave(struct cri_op_queue *op_queue) {
                 op_queue->taken = false;
                 return;
         }
-        next = op_queue->waiting.items[0];
-        forget(op_queue, 0);
+        next = take_first(op_queue);
         next.run(next.userdata);
-}
-
-bool cri_op_queue_give_up(struct cri_op_queue *op_queue, void *userdata) {
-        for (size_t i = 0; i < op_queue->waiting.count; i++)
-                if (op_queue->waiting.items[i].userdata == userdata) {
-                        forget(op_queue, i);
-                        return true;
-                }
-        return false;
 }
 
 void cri_op_queue_done(struct cri_op_queue *op_queue) {

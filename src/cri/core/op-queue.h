@@ -3,7 +3,7 @@
  *
  * The kubelet repeats a request whose deadline has passed while the first one still runs, and a
  * stop may arrive during a start. An operation that enters a free queue runs at once, otherwise
- * after the operations before it have left. A waiting operation can be given up. */
+ * after the operations before it have left. */
 #pragma once
 
 #include "base/vector.h"
@@ -22,6 +22,4 @@ struct cri_op_queue {
 void cri_op_queue_enter(struct cri_op_queue *op_queue, void (*run)(void *userdata), void *userdata);
 /* runs the next operation before it returns */
 void cri_op_queue_leave(struct cri_op_queue *op_queue);
-/* true if the turn was still waiting and is now dropped */
-bool cri_op_queue_give_up(struct cri_op_queue *op_queue, void *userdata);
 void cri_op_queue_done(struct cri_op_queue *op_queue);

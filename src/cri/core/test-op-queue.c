@@ -31,22 +31,6 @@ static void a_free_queue_is_entered_at_once_and_others_wait([[maybe_unused]] voi
         cri_op_queue_done(&op_queue);
 }
 
-static void a_turn_that_was_given_up_never_comes([[maybe_unused]] void **state) {
-        struct cri_op_queue op_queue = {};
-        char b[] = "b", c[] = "c";
-
-        order[0] = '\0';
-        cri_op_queue_enter(&op_queue, note, (void *) "a");
-        cri_op_queue_enter(&op_queue, note, b);
-        cri_op_queue_enter(&op_queue, note, c);
-        assert_true(cri_op_queue_give_up(&op_queue, b));
-        assert_false(cri_op_queue_give_up(&op_queue, b));
-        cri_op_queue_leave(&op_queue);
-        assert_string_equal(order, "ac");
-        assert_false(cri_op_queue_give_up(&op_queue, c)); /* already running */
-        cri_op_queue_done(&op_queue);
-}
-
 struct owner {
         struct cri_op_queue op_queue;
 };
@@ -69,7 +53,6 @@ static void the_last_turn_may_end_the_object([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_free_queue_is_entered_at_once_and_others_wait),
-                cmocka_unit_test(a_turn_that_was_given_up_never_comes),
                 cmocka_unit_test(the_last_turn_may_end_the_object),
         };
 

@@ -12,9 +12,8 @@
 #include "oci/store.h"
 
 enum {
-        PULL_LINE = 1 << 20, /* bytes of one line */
-        PULL_IMAGES = 100,   /* images in one archive */
-        PULL_LAYERS = 500,
+        PULL_LINE = 1 << 20,        /* bytes of one line */
+        PULL_IMAGES = 100,          /* images in one archive */
         PULL_UNPACKED_MOST = 20000, /* new layers of one pull or archive */
         PULL_MESSAGE = 4096,
 };

@@ -54,10 +54,6 @@ void pull_decompressor_free(struct pull_decompressor *s) {
         free(s);
 }
 
-uint64_t pull_decompressor_total(const struct pull_decompressor *s) {
-        return s->total;
-}
-
 static struct nd_error *emit(struct pull_decompressor *s, const char *bytes, size_t length) {
         if (length > s->ceiling - s->total)
                 return nd_error_new(ND_EXHAUSTED, EFBIG, "the layer unpacks to more than the limit of %llu bytes",

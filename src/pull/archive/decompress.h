@@ -30,4 +30,3 @@ static inline void pull_decompressor_done(struct pull_decompressor **inflate) {
 [[nodiscard]] struct nd_error *pull_decompressor_feed(struct pull_decompressor *inflate, const char *bytes, size_t length);
 [[nodiscard]] struct nd_error *pull_decompressor_finish(
         struct pull_decompressor *inflate); /* an error when the stream is truncated */
-[[nodiscard]] uint64_t pull_decompressor_total(const struct pull_decompressor *inflate);
