@@ -216,6 +216,10 @@ static struct nd_error *take_names(const struct key *key, yyjson_val *value, str
         return nullptr;
 }
 
+const char *cri_config_engine_name(enum cri_oci_runtime_kind kind) {
+        return kind == OCI_RUNTIME_RUNC ? "runc" : "crun";
+}
+
 bool cri_config_handler(const struct cri_config *config, const char *name, struct cri_runtime_handler *ret) {
         if (nd_streq(name, "") || nd_streq(name, "crun")) {
                 *ret = (struct cri_runtime_handler) {
@@ -272,7 +276,7 @@ static struct nd_error *take_handler(yyjson_val *value, struct cri_config *confi
         if (cri_config_handler(config, handler.name, &known))
                 return nd_error_new(ND_INVALID, 0, "runtimeHandlers: duplicate handler '%s'", handler.name);
         if (!handler.program)
-                handler.program = nd_strdup(handler.kind == OCI_RUNTIME_RUNC ? "runc" : "crun");
+                handler.program = nd_strdup(cri_config_engine_name(handler.kind));
         nd_vector_push(&config->handlers, nd_take(handler, (struct cri_runtime_handler) {}));
         return nullptr;
 }

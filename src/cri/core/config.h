@@ -65,6 +65,9 @@ void cri_config_done(struct cri_config *config);
 /* Sets the defaults. */
 void cri_config_init(struct cri_config *ret);
 
+/* The engine as the configuration spells it: "crun" or "runc". */
+const char *cri_config_engine_name(enum cri_oci_runtime_kind kind);
+
 /* Finds a handler by name. @ret borrows the configuration's strings. False if there is none. */
 [[nodiscard]] bool cri_config_handler(const struct cri_config *config, const char *name, struct cri_runtime_handler *ret);
 

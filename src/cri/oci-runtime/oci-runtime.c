@@ -17,6 +17,7 @@ enum {
 
 struct cri_oci_runtime_call {
         struct nd_child *child;
+        const char *engine;
         const char *verb;
         bool absent_is_done;
         cri_oci_runtime_callback callback;
@@ -108,13 +109,13 @@ struct nd_error *cri_oci_runtime_exec_argv(const struct cri_config *config, cons
         return nullptr;
 }
 
-/* crun reports the cause on its last line. */
+/* The engine reports the cause on its last line. */
 static struct nd_error *failure(const struct cri_oci_runtime_call *call, const struct nd_child_result *result) {
         if (!result->timed_out && result->code == 0)
                 return nullptr;
         if (call->absent_is_done && strstr(result->errors, "does not exist"))
                 return nullptr;
-        return nd_error_wrap(nd_child_result_error(result, "crun"), "%s the container", call->verb);
+        return nd_error_wrap(nd_child_result_error(result, call->engine), "%s the container", call->verb);
 }
 
 static void on_end(struct nd_child_result *result, void *userdata) {
@@ -123,6 +124,13 @@ static void on_end(struct nd_child_result *result, void *userdata) {
 
         call->callback(error, call->userdata);
         free(call);
+}
+
+static const char *engine_of(const struct cri_config *config, const char *handler) {
+        struct cri_runtime_handler oci_runtime;
+
+        /* begin() rejects an unknown handler. */
+        return cri_config_handler(config, handler, &oci_runtime) ? cri_config_engine_name(oci_runtime.kind) : handler;
 }
 
 static struct nd_error *run(sd_event *loop, struct nd_strings *argv, const char *input,
@@ -145,7 +153,8 @@ static struct nd_error *run(sd_event *loop, struct nd_strings *argv, const char 
 struct nd_error *cri_oci_runtime_start(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
                                        cri_oci_runtime_callback callback, void *userdata, struct cri_oci_runtime_call **ret) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        struct cri_oci_runtime_call like = {.verb = "start", .callback = callback, .userdata = userdata};
+        struct cri_oci_runtime_call like = {
+                .engine = engine_of(config, handler), .verb = "start", .callback = callback, .userdata = userdata};
 
         nd_try(begin(config, handler, "start", &argv));
         add(&argv, id);
@@ -156,8 +165,11 @@ struct nd_error *cri_oci_runtime_start(sd_event *loop, const struct cri_config *
 struct nd_error *cri_oci_runtime_delete(sd_event *loop, const struct cri_config *config, const char *handler, const char *id,
                                         cri_oci_runtime_callback callback, void *userdata, struct cri_oci_runtime_call **ret) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        struct cri_oci_runtime_call like = {
-                .verb = "delete", .absent_is_done = true, .callback = callback, .userdata = userdata};
+        struct cri_oci_runtime_call like = {.engine = engine_of(config, handler),
+                                            .verb = "delete",
+                                            .absent_is_done = true,
+                                            .callback = callback,
+                                            .userdata = userdata};
 
         nd_try(begin(config, handler, "delete", &argv));
         add(&argv, "--force");
@@ -170,7 +182,8 @@ struct nd_error *cri_oci_runtime_update(sd_event *loop, const struct cri_config 
                                         const char *resources, cri_oci_runtime_callback callback, void *userdata,
                                         struct cri_oci_runtime_call **ret) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        struct cri_oci_runtime_call like = {.verb = "update", .callback = callback, .userdata = userdata};
+        struct cri_oci_runtime_call like = {
+                .engine = engine_of(config, handler), .verb = "update", .callback = callback, .userdata = userdata};
 
         nd_try(begin(config, handler, "update", &argv));
         add_pair(&argv, "--resources", "/dev/stdin");

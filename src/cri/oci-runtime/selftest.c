@@ -321,7 +321,7 @@ static bool add_oci_runtimes(struct nd_text *text, const struct cri_config *conf
         nd_vector_each (handler, &config->handlers) {
                 nd_autofree char *program = locate(handler->program);
 
-                nd_text_addf(text, "%s %s ", handler->name, handler->kind == OCI_RUNTIME_RUNC ? "runc" : "crun");
+                nd_text_addf(text, "%s %s ", handler->name, cri_config_engine_name(handler->kind));
                 if (!add_file(text, program))
                         return false;
         }
