@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <err.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 
@@ -16,6 +17,21 @@ size_t resources_descriptors(void) {
                 count++;
         (void) closedir(dir);
         return count - 3; /* ".", ".." and the one we read with */
+}
+
+size_t resources_mounts(void) {
+        FILE *file = fopen("/proc/self/mountinfo", "re");
+        size_t lines = 0;
+        int c;
+
+        if (!file)
+                err(EXIT_FAILURE, "open '/proc/self/mountinfo'");
+        while ((c = getc(file)) != EOF)
+                lines += c == '\n';
+        if (ferror(file))
+                err(EXIT_FAILURE, "read '/proc/self/mountinfo'");
+        (void) fclose(file);
+        return lines;
 }
 
 size_t resources_children(void) {

@@ -16,7 +16,6 @@
 #include "cri/core/paths.h"
 #include "cri/namespace/namespaces.h"
 #include "cri/namespace/pins.h"
-#include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/worker.h"
 
@@ -142,16 +141,6 @@ static struct nd_error *in_worker(struct fixture *f, nd_worker_function function
         return nd_worker_run("namespaces", function, f, 60 * ND_SECOND_US, nullptr);
 }
 
-static size_t mount_lines(void) {
-        nd_autofree char *text = nullptr;
-        size_t lines = 0;
-
-        expect_ok(nd_file_read_kernel("/proc/self/mountinfo", 1 << 20, &text));
-        for (const char *c = text; *c; c++)
-                lines += *c == '\n';
-        return lines;
-}
-
 /* Inode of a namespace opened by its path; 0 for the host's. */
 static ino_t inode_of(const struct fixture *f, enum cri_pod_namespace which) {
         nd_autofree char *path = cri_namespaces_path(&f->config, f->pins, &f->sandbox, which);
@@ -183,14 +172,14 @@ static void live_and_go(struct cri_sandbox_request request, size_t lines) {
         struct fixture f;
 
         set_up(&f, request);
-        before = mount_lines();
+        before = resources_mounts();
         descriptors = resources_descriptors();
         expect_ok(in_worker(&f, make_worker));
         are_all_there(&f);
-        assert_int_equal(mount_lines(), before + lines);
+        assert_int_equal(resources_mounts(), before + lines);
         expect_ok(in_worker(&f, undo_worker));
         expect_ok(in_worker(&f, undo_worker)); /* nothing is left, and that is no error */
-        assert_int_equal(mount_lines(), before);
+        assert_int_equal(resources_mounts(), before);
         assert_int_equal(resources_descriptors(), descriptors);
         assert_int_equal(resources_children(), 0);
         if (scratch_has(f.root, "netns"))

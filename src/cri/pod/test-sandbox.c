@@ -16,7 +16,6 @@
 #include "cri/namespace/pins.h"
 #include "cri/network/network.h"
 #include "cri/pod/sandbox.h"
-#include "sys/file.h"
 #include "sys/mount.h"
 
 enum { HOST = 1 << 20, COUNT = 65536 };
@@ -140,20 +139,10 @@ static struct nd_error *remove_it(struct fixture *f, struct cri_sandbox *sandbox
         return wait_for(f);
 }
 
-static size_t mount_lines(void) {
-        nd_autofree char *text = nullptr;
-        size_t lines = 0;
-
-        expect_ok(nd_file_read_kernel("/proc/self/mountinfo", 1 << 20, &text));
-        for (const char *c = text; *c; c++)
-                lines += *c == '\n';
-        return lines;
-}
-
 /* Checks that nothing of any pod is left. */
 static void nothing_is_left(struct fixture *f, size_t lines) {
         assert_int_equal(f->parts.pods.sandboxes.count, 0);
-        assert_int_equal(mount_lines(), lines);
+        assert_int_equal(resources_mounts(), lines);
         assert_int_equal(scratch_entries(f->root, "leases"), 0);
         assert_int_equal(scratch_entries(f->root, "state/pods"), 0);
         if (scratch_has(f->root, "netns"))
@@ -170,17 +159,17 @@ static void a_pod_runs_stops_and_leaves_nothing([[maybe_unused]] void **state) {
 
         needs_privilege();
         set_up(&f);
-        lines = mount_lines();
+        lines = resources_mounts();
         expect_ok(run(&f));
         sandbox = f.sandbox;
         assert_int_equal(sandbox->state, SANDBOX_READY);
         assert_string_equal(sandbox->addresses.items[0], "10.7.0.2");
-        assert_true(mount_lines() - lines <= 3); /* the design's limit per pod */
+        assert_true(resources_mounts() - lines <= 3); /* the design's limit per pod */
         assert_int_equal(scratch_entries(f.root, "leases"), 1);
         expect_ok(stop(&f, sandbox));
         assert_int_equal(sandbox->state, SANDBOX_NOTREADY);
         assert_int_equal(sandbox->made, 0);
-        assert_int_equal(mount_lines(), lines);
+        assert_int_equal(resources_mounts(), lines);
         assert_int_equal(scratch_entries(f.root, "leases"), 0);
         expect_ok(stop(&f, sandbox)); /* a second time */
         expect_ok(remove_it(&f, sandbox));
@@ -195,7 +184,7 @@ static void removing_a_pod_stops_it_first([[maybe_unused]] void **state) {
 
         needs_privilege();
         set_up(&f);
-        lines = mount_lines();
+        lines = resources_mounts();
         expect_ok(run(&f));
         expect_ok(remove_it(&f, f.sandbox));
         nothing_is_left(&f, lines);
@@ -216,7 +205,7 @@ static void operations_queued_during_a_removal_succeed([[maybe_unused]] void **s
 
         needs_privilege();
         set_up(&f);
-        lines = mount_lines();
+        lines = resources_mounts();
         expect_ok(run(&f));
         sandbox = f.sandbox;
         count = 0;
@@ -236,7 +225,7 @@ static void a_pod_whose_network_fails_is_undone([[maybe_unused]] void **state) {
 
         needs_privilege();
         set_up(&f);
-        lines = mount_lines();
+        lines = resources_mounts();
         plugin(&f, "#!/bin/sh\n[ $CNI_COMMAND = DEL ] && exit 0\necho '{\"code\":100,\"msg\":\"no room\"}'; exit 1\n");
         expect_error(run(&f), ND_INTERNAL, "no room");
         assert_null(f.sandbox);
@@ -252,7 +241,7 @@ static void a_pod_that_cannot_be_undone_is_listed_until_it_is_removed([[maybe_un
 
         needs_privilege();
         set_up(&f);
-        lines = mount_lines();
+        lines = resources_mounts();
         plugin(&f, "#!/bin/sh\necho \"{\\\"code\\\":100,\\\"msg\\\":\\\"no $CNI_COMMAND today\\\"}\"; exit 1\n");
         expect_error(run(&f), ND_INTERNAL, "no ADD today");
         slot = nd_map_next(&f.parts.pods.sandboxes, &at);
@@ -275,7 +264,7 @@ static void without_a_network_nothing_is_created([[maybe_unused]] void **state) 
 
         needs_privilege();
         set_up(&f);
-        lines = mount_lines();
+        lines = resources_mounts();
         path = nd_format("%s/net.d/10-x.conflist", f.root);
         assert_int_equal(unlink(path), 0);
         expect_error(run(&f), ND_UNAVAILABLE, "install a CNI network plugin");
@@ -291,7 +280,7 @@ static void a_pod_whose_caller_is_gone_is_undone([[maybe_unused]] void **state) 
 
         needs_privilege();
         set_up(&f);
-        lines = mount_lines();
+        lines = resources_mounts();
         for (int rounds = 0; rounds < 8; rounds++) {
                 plugin(&f, rounds < 4 ? good : "#!/bin/sh\n[ $CNI_COMMAND = DEL ] || sleep 60\n");
                 order(&f);
