@@ -22,10 +22,6 @@ void nd_userns_store_init(const char *kubelet_root, struct nd_userns_store *ret)
         ret->path = nd_format("%s/pods", kubelet_root);
 }
 
-char *nd_userns_store_file(const struct nd_userns_store *store, const char *pod_uid) {
-        return nd_format("%s/%s/" FILE_NAME, store->path, pod_uid);
-}
-
 struct nd_error *nd_userns_store_check_uid(const char *pod_uid) {
         nd_autofree char *quoted = nullptr;
 

@@ -38,6 +38,3 @@ void nd_userns_store_init(const char *kubelet_root, struct nd_userns_store *ret)
 
 /* Durably gone when it returns. */
 [[nodiscard]] struct nd_error *nd_userns_store_remove(const struct nd_userns_store *store, const char *pod_uid);
-
-[[nodiscard]] char *nd_userns_store_file(const struct nd_userns_store *store,
-                                         const char *pod_uid); /* its path, for messages */

@@ -49,7 +49,7 @@ static void a_uid_that_cannot_name_a_directory_is_refused([[maybe_unused]] void 
 
 static void writing_creates_missing_directories(void **state) {
         struct world *world = *state;
-        nd_autofree char *file = nd_userns_store_file(&world->store, "a"), *directory = nd_format("%s/pods/a", world->root);
+        nd_autofree char *directory = nd_format("%s/pods/a", world->root), *file = nd_format("%s/userns", directory);
         struct stat st;
 
         expect_ok(nd_userns_store_write(&world->store, "a", "text"));
