@@ -12,9 +12,10 @@ import zlib
 from typing import Any
 from urllib.parse import urlsplit
 
+from .upgrade import PATIENCE, Refused, Upgraded, knock
+
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY = 1, 2, 3, 4, 6, 7
 FIN = 1
-PATIENCE = 60.0
 
 # SPDY/3's dictionary (protocol draft 3, section 2.6.10.1): names with their lengths before them, then a text.
 WORDS = """options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow authorization
@@ -34,27 +35,6 @@ TEXT = (
 DICTIONARY = b"".join(struct.pack(">I", len(word)) + word.encode() for word in [*WORDS, *PAIRS]) + TEXT.encode()
 
 
-class Refused(Exception):
-    """The server did not upgrade."""
-
-    def __init__(self, status: int, head: str, body: str) -> None:
-        super().__init__(f"{status}: {body}")
-        self.status, self.head, self.body = status, head, body
-
-
-def knock(url: str, head: str) -> tuple[socket.socket, str, bytes]:
-    """Sends a request; the connection, the answer's head, and what came behind it."""
-    parts = urlsplit(url)
-    assert parts.scheme == "http" and parts.hostname == "127.0.0.1", url
-    connection = socket.create_connection((parts.hostname, parts.port or 80), timeout=PATIENCE)
-    connection.sendall(head.encode())
-    got = b""
-    while b"\r\n\r\n" not in got and (piece := connection.recv(65536)):
-        got += piece
-    answer, _, rest = got.partition(b"\r\n\r\n")
-    return connection, answer.decode(), rest
-
-
 def upgrade(url: str, protocols: list[str], method: str = "POST", more: str = "") -> tuple[socket.socket, str, bytes]:
     parts = urlsplit(url)
     lines = [f"{method} {parts.path}?command=ignored HTTP/1.1", f"Host: {parts.netloc}", "Connection: Upgrade", "Upgrade: SPDY/3.1",
@@ -70,16 +50,16 @@ def upgrade(url: str, protocols: list[str], method: str = "POST", more: str = ""
     raise Refused(status, head, rest.decode(errors="replace"))
 
 
-class Streams:
+class Streams(Upgraded):
     def __init__(self, url: str, names: list[str], protocols: tuple[str, ...] = ("v5.channel.k8s.io", "v4.channel.k8s.io")) -> None:
-        self.socket, self.head, self.unread = upgrade(url, list(protocols))
+        super().__init__(*upgrade(url, list(protocols)))
         self.packer, self.unpacker = zlib.compressobj(zdict=DICTIONARY), zlib.decompressobj(zdict=DICTIONARY)
         self.numbers = {name: 2 * place + 1 for place, name in enumerate(names)}
         self.data = {number: bytearray() for number in self.numbers.values()}
         self.replied: set[int] = set()
         self.ended: set[int] = set()
         self.pongs: list[int] = []
-        self.away = self.over = False
+        self.away = False
         for name, number in self.numbers.items():
             self.open(number, {"streamtype": name})
         self.await_replies()
@@ -87,9 +67,6 @@ class Streams:
     def await_replies(self) -> None:
         while self.replied | self.ended < set(self.data):
             self.step()
-
-    def close(self) -> None:
-        self.socket.close()
 
     def control(self, kind: int, body: bytes, flags: int = 0) -> None:
         self.socket.sendall(struct.pack(">HHI", 0x8003, kind, flags << 24 | len(body)) + body)
@@ -108,16 +85,6 @@ class Streams:
 
     def finish(self, name: str) -> None:
         self.socket.sendall(struct.pack(">II", self.numbers[name], FIN << 24))
-
-    def take(self, count: int) -> bytes:
-        while len(self.unread) < count:
-            piece = self.socket.recv(1 << 20)
-            if not piece:
-                self.over = True
-                raise EOFError
-            self.unread += piece
-        taken, self.unread = self.unread[:count], self.unread[count:]
-        return taken
 
     def step(self) -> None:
         """Takes one frame."""

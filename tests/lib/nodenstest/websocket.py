@@ -13,13 +13,13 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from .spdy import PATIENCE, Refused, knock
+from .upgrade import PATIENCE, Refused, Upgraded, knock
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
 
 
-class Channels:
+class Channels(Upgraded):
     def __init__(self, url: str, protocol: str = "v4.channel.k8s.io", method: str = "GET", version: str = "13") -> None:
         self.key = base64.b64encode(os.urandom(16)).decode()
         parts = urlsplit(url)
@@ -27,7 +27,7 @@ class Channels:
                  "Upgrade: websocket",
                  f"Sec-WebSocket-Version: {version}",
                  f"Sec-WebSocket-Key: {self.key}"] + ([f"Sec-WebSocket-Protocol: {protocol}"] if protocol else [])
-        self.socket, self.head, self.unread = knock(url, "\r\n".join(lines) + "\r\n\r\n")
+        super().__init__(*knock(url, "\r\n".join(lines) + "\r\n\r\n"))
         status = int(self.head.split()[1]) if self.head else 0
         if status != 101:
             raise Refused(status, self.head, self.unread.decode(errors="replace"))
@@ -37,10 +37,6 @@ class Channels:
         self.data: dict[int, bytearray] = {}
         self.first: int | None = None
         self.pongs: list[bytes] = []
-        self.over = False
-
-    def close(self) -> None:
-        self.socket.close()
 
     def frame(self, opcode: int, data: bytes, fin: bool = True) -> None:
         mask = os.urandom(4)
@@ -61,16 +57,6 @@ class Channels:
                 self.frame(TEXT, str(channel).encode() + base64.b64encode(piece))
             else:
                 self.frame(BINARY, bytes([channel]) + piece)
-
-    def take(self, count: int) -> bytes:
-        while len(self.unread) < count:
-            piece = self.socket.recv(1 << 20)
-            if not piece:
-                self.over = True
-                raise EOFError
-            self.unread += piece
-        taken, self.unread = self.unread[:count], self.unread[count:]
-        return taken
 
     def step(self) -> None:
         """Takes one frame."""
