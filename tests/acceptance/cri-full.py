@@ -98,7 +98,7 @@ def selinux(proof: Proof) -> None:
 
 @check("point 3 of the order: AppArmor's profiles under Debian's own kernel", full_only=True)
 def apparmor(proof: Proof) -> None:
-    proof.figure("cases", count_line(proof.dev("test", "cri-debian", timeout=3600).stdout))
+    proof.suites("cri-debian", timeout=3600)
 
 
 @check("point 6: ExecSync and the statistics of 200 containers in 20 pods, beside containerd and crun alone, in one run")
@@ -124,7 +124,7 @@ def throughput(proof: Proof) -> None:
 
 @check("the fourth part: nodens exec, logs, stats, top and rm on a node without a kubelet")
 def people(proof: Proof) -> None:
-    proof.figure("cases", count_line(proof.dev("test", "pods-operator", timeout=900).stdout))
+    proof.suites("pods-operator", timeout=900)
 
 
 @check("point 5: every requirement R1 to R27 names its tests, all of them exist, and those that no other suite has hold")

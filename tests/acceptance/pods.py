@@ -37,17 +37,17 @@ def side_by_side(proof: Proof, output: str) -> None:
 
 @check("point 1: a stock kubelet runs deployments, jobs, volumes, probes, hooks, logs, limits, eviction, resize, static pods (cgroupfs)")
 def stories(proof: Proof) -> None:
-    proof.figure("stories", count_line(proof.dev("test", "stories", timeout=2400).stdout))
+    proof.suites("stories", timeout=2400)
 
 
 @check("point 1: the same with systemd as the cgroup driver", full_only=True)
 def stories_with_systemd(proof: Proof) -> None:
-    proof.figure("stories", count_line(proof.dev("test", "stories-systemd", timeout=2400).stdout))
+    proof.suites("stories-systemd", timeout=2400)
 
 
 @check("recovery: after a reboot and after a power cut a pod that runs once does not run twice, and a finished one keeps its log")
 def reboot(proof: Proof) -> None:
-    proof.figure("reboot", count_line(proof.dev("test", "reboot", timeout=1200).stdout))
+    proof.suites("reboot", timeout=1200)
 
 
 @check("point 2: the CRI's cases, natively; with --full containerd beside")
@@ -102,7 +102,7 @@ def chaos_in_a_guest(proof: Proof) -> None:
 
 @check("point 4: what belongs to a damaged record is removed, and nothing else")
 def damage(proof: Proof) -> None:
-    proof.figure("cases", count_line(proof.dev("test", "pods-damage", timeout=900).stdout))
+    proof.suites("pods-damage", timeout=900)
 
 
 @check("point 5: a node full of pods: start rate, lists, memory, mount lines, restart; one more pod takes at most 1.5 x the first one")
@@ -155,4 +155,4 @@ def numbers(proof: Proof) -> None:
 
 @check("the Debian package is built, installed, and upgraded with pods alive", full_only=True)
 def package(proof: Proof) -> None:
-    proof.figure("package", count_line(proof.dev("test", "package", timeout=3600).stdout))
+    proof.suites("package", timeout=3600)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from pathlib import Path
+from subprocess import CompletedProcess
 
 import pytest
 from nodensdev.checks import prove
@@ -7,7 +8,7 @@ from nodensdev.checks.prove import Check, Miss, Proof, Refuted
 
 
 def proof(tmp_path: Path) -> Proof:
-    return Proof(None, tmp_path / "log", full=False)  # type: ignore[arg-type]
+    return Proof("thing", None, tmp_path / "log", full=False)  # type: ignore[arg-type]
 
 
 def test_checks_are_found_in_the_order_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +40,7 @@ def _in_tree(tmp_path: Path) -> Proof:
     log = prove.BUILD / "prove" / tmp_path.name
     log.parent.mkdir(parents=True, exist_ok=True)
     log.unlink(missing_ok=True)
-    return Proof(None, log, full=False)  # type: ignore[arg-type]
+    return Proof("thing", None, log, full=False)  # type: ignore[arg-type]
 
 
 def test_figures_stand_beside_the_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,3 +62,54 @@ def test_a_missed_aim_fails_the_check_unless_its_reason_is_known(tmp_path: Path)
         tried.aim("start", 0.41, most=0.25, unit=" x", known=known)
     with pytest.raises(Refuted):
         tried.aim("rate", 8, least=10, known=Miss(worst=9, limit="one core"))
+
+
+class Scripted(Proof):
+    """A proof whose `tools/dev` prints what a test says, and keeps what it was called with."""
+
+    def __init__(self, tmp_path: Path, outputs: dict[tuple[str, ...], str]) -> None:
+        super().__init__("thing", None, tmp_path / "log", full=False)  # type: ignore[arg-type]
+        self.outputs = outputs
+        self.called: list[tuple[str, ...]] = []
+
+    def dev(self, *arguments: str, timeout: float | None = None, expect: int | None = 0) -> CompletedProcess[str]:
+        assert timeout and expect == 0, "a proof waits for a limited time, and for success"
+        self.called.append(arguments)
+        return CompletedProcess([], 0, self.outputs[arguments], "")
+
+
+def test_suites_are_shown_with_the_number_of_tests_that_passed(tmp_path: Path) -> None:
+    meson = "Ok:                 12\nFail:               0\n\nOk:                 3\n"
+    tried = Scripted(tmp_path, {("test", "unit"): meson, ("test", "cri"): "...\n7 passed, 1 skipped in 3.21s (0:00:03)\n"})
+    tried.suites("unit", "cri")
+    assert tried.figures == ["unit: 15 passed", "cri: 7 passed, 1 skipped"]
+
+
+def test_a_suite_that_counts_nothing_is_shown_as_such(tmp_path: Path) -> None:
+    tried = Scripted(tmp_path, {("test", "unit"): "nothing to do\n"})
+    tried.suites("unit")
+    assert tried.figures == ["unit: no count was printed"]
+
+
+def test_the_gate_is_shown_by_its_last_line(tmp_path: Path) -> None:
+    tried = Scripted(tmp_path, {("ci",): "ok  build\n41 passed, 0 failed\n"})
+    tried.gate()
+    assert tried.figures == ["gate: 41 passed, 0 failed"]
+
+
+def test_a_proof_runs_all_others_but_not_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("thing", "second", "first"):
+        (tmp_path / f"{name}.py").touch()
+    monkeypatch.setattr(prove, "PROOFS", tmp_path)
+    tried = Scripted(tmp_path, {("prove", "first"): "2 passed, 0 failed\n", ("prove", "second"): "1 passed, 0 failed\n"})
+    tried.others()
+    assert tried.called == [("prove", "first"), ("prove", "second")]
+    assert tried.figures == ["first: 2 passed, 0 failed", "second: 1 passed, 0 failed"]
+
+
+def test_a_suite_that_fails_fails_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(prove, "TOOLS", tmp_path)
+    (tmp_path / "dev").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "dev").chmod(0o755)
+    for run in (lambda proof: proof.suites("unit"), lambda proof: proof.gate(), lambda proof: proof.others()):
+        assert not prove.try_check(Check("x", run, False), _in_tree(tmp_path))

@@ -62,6 +62,7 @@ class Miss:
 class Proof:
     """What a check works with."""
 
+    name: str
     inside: chroot.Prepared
     log: Path
     full: bool
@@ -112,8 +113,23 @@ class Proof:
         done = self._run(place.command(tests.pytest_words(*arguments, settings=settings)), " ".join(["pytest", *arguments]), timeout, 0)
         count = count_line(done.stdout)
         self.expect("passed" in count and (may_skip or "skipped" not in count), f"tests ran, and none was skipped: {count}")
-        self.figure("tests", re.sub(r" in [\d.]+s.*", "", count))
+        self.figure("tests", suite_figure(count))
         return done.stdout
+
+    def suites(self, *names: str, timeout: float = 15 * 60) -> None:
+        """Runs suites of `tools/dev test`, and shows how many tests of each passed."""
+        for name in names:
+            self.figure(name, suite_figure(self.dev("test", name, timeout=timeout).stdout))
+
+    def gate(self, timeout: float = 120 * 60) -> None:
+        """Runs every step of the gate."""
+        self.figure("gate", self.dev("ci", timeout=timeout).stdout.strip().splitlines()[-1])
+
+    def others(self, timeout: float = 60 * 60) -> None:
+        """Runs all other proofs, in their short form."""
+        for name in proof_names():
+            if name != self.name:
+                self.figure(name, count_line(self.dev("prove", name, timeout=timeout).stdout))
 
     def note(self, text: str) -> None:
         """Adds to the check's log."""
@@ -139,6 +155,12 @@ def count_line(text: str) -> str:
     return found[-1].strip() if found else "no count was printed"
 
 
+def suite_figure(text: str) -> str:
+    """How many tests of a suite passed, from the output of meson or pytest."""
+    meson = re.findall(r"^Ok:\s+(\d+)", text, re.MULTILINE)
+    return f"{sum(map(int, meson))} passed" if meson else re.sub(r" in [\d.]+s.*", "", count_line(text))
+
+
 def check(title: str, full_only: bool = False) -> Callable[[Callable[[Proof], None]], Callable[[Proof], None]]:
     """Makes a function of a proof module a check."""
     def mark(function: Callable[[Proof], None]) -> Callable[[Proof], None]:
@@ -147,11 +169,15 @@ def check(title: str, full_only: bool = False) -> Callable[[Callable[[Proof], No
     return mark
 
 
+def proof_names() -> list[str]:
+    return sorted(path.stem for path in PROOFS.glob("*.py"))
+
+
 def load(name: str) -> list[Check]:
     """The checks of tests/acceptance/NAME.py, in the order of the file."""
     path = PROOFS / f"{name}.py"
     if not path.is_file():
-        there = ", ".join(sorted(found.stem for found in PROOFS.glob("*.py"))) or "none"
+        there = ", ".join(proof_names()) or "none"
         raise Failure(f"nothing to prove by the name of '{name}'; there are: {there}")
     spec = importlib.util.spec_from_file_location(f"prove_{name}", path)
     assert spec and spec.loader
@@ -191,7 +217,7 @@ def prove(name: str, full: bool, only: str | None) -> int:
         for number, item in enumerate(chosen, 1):
             log = logs / f"{number:02}-{item.run.__name__}.log"
             log.unlink(missing_ok=True)
-            proof = Proof(inside, log, full)
+            proof = Proof(name, inside, log, full)
             passed += try_check(item, proof)
             missed += proof.missed
     for text in missed:
