@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods after a reboot and a power cut of the node, with a stock kubelet."""
 import subprocess
+from typing import Any
 
 import pytest
 from nodensdev.cluster import addresses
@@ -48,7 +49,7 @@ def exit_of(person: Person, name: str) -> dict[str, object]:
 def test_a_pod_that_is_to_run_once_does_not_run_twice_and_a_finished_one_keeps_its_log(person: Person, cut: bool) -> None:
     person.on_node(f"rm -rf {PLACE} && mkdir -p {PLACE}")
     place = {"volumes": [{"name": "place", "hostPath": {"path": PLACE}}], "hostUsers": False}
-    mount = {"volumeMounts": [{"name": "place", "mountPath": "/place"}]}
+    mount: dict[str, Any] = {"volumeMounts": [{"name": "place", "mountPath": "/place"}]}
     person.pod("finished", container("echo this stays; exit 0"), restartPolicy="Never", hostUsers=False)
     person.pod("once", container(RUNS, **mount), restartPolicy="Never", **place)
     person.pod("always", container(f"echo again; {FOREVER}"), restartPolicy="Always", hostUsers=False)

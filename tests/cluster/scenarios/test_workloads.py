@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typical workloads: deployments, jobs, volumes, probes, hooks, restarts, logs, limits; with and without a user namespace."""
 import json
+from typing import Any
 
 import pytest
 from people import BUSYBOX, FOREVER, Person, container, pod_spec
@@ -38,7 +39,7 @@ def test_a_job_runs_to_its_end_and_keeps_its_log(person: Person, host_users: boo
 
 @pytest.mark.gate
 def test_init_containers_run_before_sidecars_beside(person: Person, host_users: bool) -> None:
-    volume = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
+    volume: dict[str, Any] = {"volumeMounts": [{"name": "v", "mountPath": "/v"}]}
     init = [container("echo first >/v/order", "first", **volume),
             container("trap 'exit 0' TERM; echo sidecar >>/v/order; while :; do sleep 0.2; done", "beside",
                                                                            restartPolicy="Always", **volume)]
@@ -147,7 +148,7 @@ def test_a_log_that_grows_is_rotated_and_loses_no_line(person: Person, host_user
 @pytest.mark.gate
 def test_containers_that_want_too_much_memory_are_oom_killed_and_said_so(person: Person, request: pytest.FixtureRequest) -> None:
     wanted = request.config.getoption("--ooms")
-    limits = {"resources": {"limits": {"memory": "20Mi"}, "requests": {"memory": "1Mi"}}}
+    limits: dict[str, Any] = {"resources": {"limits": {"memory": "20Mi"}, "requests": {"memory": "1Mi"}}}
     names = [f"oom-{number}" for number in range((wanted + 9) // 10)]
     for index, name in enumerate(names):
         person.pod(name, *(container("dd if=/dev/zero of=/dev/null bs=60M count=1", f"c{number}", **limits) for number in range(10)),

@@ -91,8 +91,8 @@ sys.exit(0 if fd >= 0 else ctypes.get_errno() or 1)
 def handle_of(path: Path) -> str:
     """The handle of a file from name_to_handle_at(), for open_by_handle_at()."""
     import ctypes
-    libc, room = ctypes.CDLL(None, use_errno=True), ctypes.create_string_buffer(8 + 128)
-    room[0:4] = (128).to_bytes(4, sys.byteorder)
+    libc = ctypes.CDLL(None, use_errno=True)
+    room = ctypes.create_string_buffer((128).to_bytes(4, sys.byteorder), 8 + 128)
     assert libc.name_to_handle_at(-100, str(path).encode(), room, ctypes.byref(ctypes.c_int()), 0) == 0, os.strerror(ctypes.get_errno())
     return room.raw[: 8 + int.from_bytes(room.raw[0:4], sys.byteorder)].hex()
 
@@ -252,11 +252,12 @@ def test_a_daemon_that_is_killed_while_the_engine_works_leaves_no_mount(scene: S
 
 def test_a_creation_that_fails_leaves_no_mount(pods: Pods, subject: Subject, tmp_path: Path) -> None:
     """A volume whose place is below a file cannot be attached: what was attached before it must go."""
-    if not isinstance(subject.runtime, runtimes.NodensCri):
+    runtime = subject.runtime
+    if not isinstance(runtime, runtimes.NodensCri):
         pytest.skip("it looks at what nodens-cri mounts where")
     pod = pods.run()
-    before = set(below(subject.runtime))
+    before = set(below(runtime))
     refused(lambda: pod.container(mounts=[pod.mount(tmp_path, "/a", readonly=True), pod.mount(tmp_path, "/etc/passwd/b", readonly=True)]))
     refused(lambda: pod.container(mounts=[pod.mount(tmp_path, "/a")], name="two", security={"seccomp": subject.client.pb.SecurityProfile(
         profile_type=subject.client.pb.SecurityProfile.Localhost, localhost_ref="/no/such/profile")}))
-    eventually(lambda: set(below(subject.runtime)) == before, 30, "the end of all mounts")
+    eventually(lambda: set(below(runtime)) == before, 30, "the end of all mounts")

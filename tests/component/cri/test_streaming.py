@@ -309,6 +309,7 @@ def test_an_unknown_protocol_is_refused_with_the_supported_ones(plain_pods: Pods
 def test_idle_connections_do_not_block_clients(plain_pods: Pods) -> None:
     one = plain_pods.run().container()
     where = urlsplit(url_of(one, "true", stdout=True))
+    assert where.port
     strangers = [socket.create_connection((where.hostname, where.port), timeout=TIMEOUT) for _ in range(200)]
     assert streams_of(one, "echo in", stdout=True).read("stdout") == b"in\n"
     for stranger in strangers:
@@ -333,6 +334,7 @@ def test_a_crowd_of_another_user_drops_no_connection_of_roots(plain_pods: Pods, 
     one = plain_pods.run().container()
     url = url_of(one, "echo in", stdout=True)
     where = urlsplit(url)
+    assert where.port
     early = socket.create_connection((where.hostname, where.port), timeout=TIMEOUT)
     words = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"] if user else []
     crowd = subprocess.Popen([*words, sys.executable, "-c", CROWD, str(where.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -83,7 +83,7 @@ def test_a_single_file_is_mapped_too(pods: Pods, tmp_path: Path) -> None:
 def test_a_volume_without_a_mapping_is_as_the_host_has_it(pods: Pods, tmp_path: Path) -> None:
     pod = pods.run()
     (tmp_path / "mine").write_text("x")
-    os.chown(tmp_path / "mine", pod.block, pod.block)
+    os.chown(tmp_path / "mine", pod.host_root, pod.host_root)
     tmp_path.chmod(0o755)
     one = pod.container(mounts=[pods.pb.Mount(host_path=str(tmp_path), container_path="/mnt")])
     assert one.output("stat -c %u:%g /mnt/mine") == "0:0" and one.output("stat -c %u:%g /mnt") == "65534:65534"
@@ -145,8 +145,8 @@ def test_sys_admin_cannot_make_a_read_only_volume_writable(pods: Pods, tmp_path:
         (volume / "file").write_text("the host's\n")
         pod = pods.run()
         if kind == "without-a-mapping":
-            os.chown(volume, pod.block, pod.block)
-            os.chown(volume / "file", pod.block, pod.block)
+            os.chown(volume, pod.host_root, pod.host_root)
+            os.chown(volume / "file", pod.host_root, pod.host_root)
             tmp_path.chmod(0o755)
             mounts = [pods.pb.Mount(host_path=str(volume), container_path="/mnt", readonly=True)]
         elif kind == "in-a-writable-one":
@@ -261,9 +261,9 @@ def test_a_process_is_unprivileged_on_the_host(pods: Pods) -> None:
     pod = pods.run()
     one = pod.container(security={"run_as_user": {"value": 1000}})
     status = Path(f"/proc/{one.pid()}/status").read_text()
-    assert f"Uid:\t{pod.block + 1000}\t" in status
+    assert f"Uid:\t{pod.host_root + 1000}\t" in status
     root = pod.container(name="b")
-    assert Path(f"/proc/{root.pid()}").stat().st_uid == pod.block
+    assert Path(f"/proc/{root.pid()}").stat().st_uid == pod.host_root
 
 
 def test_all_containers_of_a_pod_are_in_one_user_namespace(pods: Pods) -> None:

@@ -173,7 +173,7 @@ class Alone:
     def __init__(self, api: Api, pki: Pki, directory: Path) -> None:
         self.api, self.pki, self.directory = api, pki, directory
         self.port = free_port()
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: subprocess.Popen[bytes]        # from running()
 
     def log(self) -> str:
         return (self.directory / "log").read_text()

@@ -273,8 +273,8 @@ def test_an_obsolete_seccomp_annotation_gives_no_access(alone: Alone) -> None:
         assert answer["allowed"] is False and "unconfined is not an allowed seccomp profile" in answer["status"]["message"], answer
 
 
-FITTING = {"securityContext": {"fsGroup": 1000650000, "seLinuxOptions": {"level": "s0:c26,c5"},
-                               "seccompProfile": {"type": "RuntimeDefault"}}}
+FITTING: dict[str, Any] = {"securityContext": {"fsGroup": 1000650000, "seLinuxOptions": {"level": "s0:c26,c5"},
+                                               "seccompProfile": {"type": "RuntimeDefault"}}}
 CONTEXT = {"runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 
 

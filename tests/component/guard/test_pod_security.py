@@ -96,17 +96,17 @@ def test_warnings_and_audit_annotations_are_the_plugins(plane: Plane) -> None:
 def template(rng: random.Random, number: int) -> dict[str, Any]:
     pod = valid_pods.draw(rng, "x", obeys=True)
     kind = ["Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "CronJob", "ReplicationController", "PodTemplate"][number % 8]
-    inner = {"metadata": {"labels": {"a": "b"}}, "spec": pod["spec"]}
+    inner: dict[str, Any] = {"metadata": {"labels": {"a": "b"}}, "spec": pod["spec"]}
     name = {"metadata": {"name": f"t{number}"}}
     if kind in ("Job", "CronJob"):
         inner["spec"]["restartPolicy"] = "Never"
-        job = {"spec": {"template": inner}}
-        return {"apiVersion": "batch/v1", "kind": kind, **name,
-                **(job if kind == "Job" else {"spec": {"schedule": "* * * * *", "jobTemplate": job}})}
+        job: dict[str, Any] = {"spec": {"template": inner}}
+        body = job if kind == "Job" else {"spec": {"schedule": "* * * * *", "jobTemplate": job}}
+        return {"apiVersion": "batch/v1", "kind": kind, **name, **body}
     if kind == "PodTemplate":
         return {"apiVersion": "v1", "kind": kind, **name, "template": inner}
     version = "v1" if kind == "ReplicationController" else "apps/v1"
-    selector = {"a": "b"} if version == "v1" else {"matchLabels": {"a": "b"}}
+    selector: dict[str, Any] = {"a": "b"} if version == "v1" else {"matchLabels": {"a": "b"}}
     return {"apiVersion": version, "kind": kind, **name,
             "spec": {"selector": selector, "template": inner} | ({"serviceName": "s"} if kind == "StatefulSet" else {})}
 
@@ -131,7 +131,7 @@ def test_denials_have_the_plugins_texts(plane: Plane) -> None:
 
 def test_a_stricter_namespace_warns_about_pods_it_would_deny(plane: Plane) -> None:
     name = make_namespace(plane, "stricter", {})
-    bad = {"hostPID": True}, {"hostPID": True}, {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, {}
+    bad: list[dict[str, Any]] = [{"hostPID": True}, {"hostPID": True}, {"volumes": [{"name": "v", "hostPath": {"path": "/"}}]}, {}]
     for number, spec in enumerate(bad):
         plane.create(name, dict(spec), user="", name=f"there-{number}", dry_run=False)
     answers = batch.run(plane.one,

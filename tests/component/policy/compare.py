@@ -97,11 +97,11 @@ def run(args: argparse.Namespace, scratch: Path) -> None:
         print(f"{Path(program).name}: {time.monotonic() - started:.1f} s")
         started = time.monotonic()
     with theirs.open() as file:
-        *answers, last = file
+        *lines, last = file
     count = sum(1 for _ in asked.open())
     with ours.open() as file:
-        if (lines := sum(1 for _ in file)) != count or len(answers) != count:
-            raise Difference(f"{count} queries, {lines} answers of nodens, {len(answers)} of Kubernetes")
+        if (own := sum(1 for _ in file)) != count or len(lines) != count:
+            raise Difference(f"{count} queries, {own} answers of nodens, {len(lines)} of Kubernetes")
     met = compare(asked, ours, theirs)
     for (op, kind), number in sorted(met.items()):
         print(f"{op:12} {kind:12} {number:9}")

@@ -8,8 +8,9 @@ the pod.
 """
 import random
 from collections.abc import Callable
+from typing import Any
 
-Json = object
+Json = Any
 
 NAMES = ["a", "web", "side-car", "init", "x" * 63, "", 'q"uote', "n\u00e4me", "tab\t", "\U0001f600", "a, b"]
 CAPABILITIES = ["NET_BIND_SERVICE", "CHOWN", "KILL", "SETUID", "SETGID", "SYS_ADMIN", "CAP_SYS_ADMIN", "NET_RAW", "ALL", "all", "", "chown",
@@ -194,11 +195,11 @@ class Drawer:
                 key = self.rng.randrange(len(at))
             else:
                 return
-            inner = at[key]  # type: ignore[index]
+            inner = at[key]
             if isinstance(inner, (dict, list)) and inner and self.rng.random() < 0.8:
                 at = inner
                 continue
-            at[key] = self.rng.choice(WRONG)  # type: ignore[index]
+            at[key] = self.rng.choice(WRONG)
             return
 
 
@@ -243,7 +244,7 @@ def draw_selector(rng: random.Random) -> tuple[Json, dict[str, str]]:
         selector["matchExpressions"] = [
             {"key": key(), "operator": rng.choice(["In", "NotIn", "Exists", "DoesNotExist"] if rng.random() < 0.95 else ["in", "", "Gt"]),
              "values": [value() for _ in range(rng.choice([0, 0, 1, 2]))]} for _ in range(rng.randrange(3))]
-        for expression in selector["matchExpressions"]:  # type: ignore[attr-defined]
+        for expression in selector["matchExpressions"]:
             takes = expression["operator"] in ("In", "NotIn")
             if rng.random() < 0.9 and takes != bool(expression["values"]):
                 expression["values"] = [value()] if takes else []

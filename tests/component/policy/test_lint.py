@@ -5,6 +5,7 @@ import random
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pod_generator import draw_pod
@@ -18,7 +19,7 @@ def lint(*arguments: object, stdin: str | None = None) -> subprocess.CompletedPr
     return subprocess.run([NODENS, "lint", *map(str, arguments)], input=stdin, text=True, capture_output=True, timeout=60)
 
 
-def pods(*arguments: object) -> dict[str, dict[str, object]]:
+def pods(*arguments: object) -> dict[str, dict[str, Any]]:
     done = lint("--json", *arguments)
     assert done.returncode in (0, 1), done.stderr
     return {pod["name"]: pod for pod in json.loads(done.stdout)["pods"]}
@@ -72,7 +73,7 @@ def test_advice_reaches_the_level(tmp_path: Path) -> None:
         tried += bool(changes)
 
 
-def apply(pod: dict[str, object], change: dict[str, str]) -> None:
+def apply(pod: dict[str, Any], change: dict[str, str]) -> None:
     """Applies one edit of the advice to the object."""
     steps: list[str | int] = []
     if change["path"].startswith("metadata.annotations["):
@@ -80,15 +81,15 @@ def apply(pod: dict[str, object], change: dict[str, str]) -> None:
     else:
         for name, index in re.findall(r"(\w+)(?:\[(\d+)\])?", change["path"]):
             steps += [name, int(index)] if index else [name]
-    at: object = pod
+    at: Any = pod
     for step in steps[:-1]:
         if isinstance(at, dict) and at.get(step) is None:
             at[step] = {}
-        at = at[step]  # type: ignore[index]
+        at = at[step]
     if change["action"] == "set":
-        at[steps[-1]] = json.loads(change["value"])  # type: ignore[index]
+        at[steps[-1]] = json.loads(change["value"])
     else:
-        del at[steps[-1]]  # type: ignore[attr-defined]
+        del at[steps[-1]]
 
 
 def test_older_standards_have_no_user_namespaces() -> None:

@@ -14,6 +14,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 import zlib
@@ -34,7 +35,8 @@ def real_files(limit: int) -> list[Path]:
 
 
 def build_layer(number: int, mebibytes: int, small: bool) -> tuple[bytes, str]:
-    left, entries, files = mebibytes << 20, {}, real_files(60000 if small else 64 << 20)
+    left, files = mebibytes << 20, real_files(60000 if small else 64 << 20)
+    entries: dict[str, tuple[tarfile.TarInfo, bytes]] = {}
     source = random.Random(number)
     source.shuffle(files)
     for path in files:

@@ -12,6 +12,7 @@ import os
 import stat
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nodenstest import fake_registry, puller
@@ -73,8 +74,8 @@ class Trial:
     def strike(self, which: str, call: str, nth: int, number: int, *more: str) -> bool:
         """Returns False when the pull ended without meeting the fault."""
         staging = self.store.staging()
-        running = puller.Running(self.store, staging, puller.request(self.reference, self.store),
-                                 **{which: str(puller.BUILD / PROGRAMS[which])},
+        faulty: dict[str, Any] = {which: str(puller.BUILD / PROGRAMS[which])}
+        running = puller.Running(self.store, staging, puller.request(self.reference, self.store), **faulty,
                                  env={"FAULT": " ".join([call, str(nth), str(number), *more])})
         result = running.finish()
         met = "fault met" in result.errors

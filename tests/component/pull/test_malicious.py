@@ -32,7 +32,7 @@ class Case:
     arrange: Callable[[fake_registry.Registry], str]             # returns the reference
     # expected in the error; None = the pull succeeds, and `check` verifies it
     words: str | None = ""
-    check: Callable[["Outcome"], None] | None = None
+    check: Callable[["Outcome"], object] | None = None
     more: dict[str, Any] | None = None                  # for the request
     seconds: float = puller.DEADLINE
 
@@ -53,7 +53,7 @@ class Outcome:
 CASES: list[Case] = []
 
 
-def case(name: str, words: str | None = "", check: Callable[[Outcome], None] | None = None, seconds: float = puller.DEADLINE,
+def case(name: str, words: str | None = "", check: Callable[[Outcome], object] | None = None, seconds: float = puller.DEADLINE,
          **more: Any) -> Any:
     def add(arrange: Callable[[fake_registry.Registry], str]) -> Any:
         CASES.append(Case(name, arrange, words, check, more, seconds))
@@ -61,7 +61,7 @@ def case(name: str, words: str | None = "", check: Callable[[Outcome], None] | N
     return add
 
 
-def layer(name: str, data: bytes, words: str | None = "", check: Callable[[Outcome], None] | None = None, compression: str = "gzip",
+def layer(name: str, data: bytes, words: str | None = "", check: Callable[[Outcome], object] | None = None, compression: str = "gzip",
           **more: Any) -> None:
     """A case whose only fault is in its second layer."""
     def arrange(registry: fake_registry.Registry) -> str:
@@ -371,7 +371,7 @@ def no_secret(outcome: Outcome) -> None:
     assert "a-secret-word" not in text and "dXNlcjphLXNlY3JldC13b3Jk" not in text, text
 
 
-def hooked(name: str, hook: fake_registry.Hook, words: str | None, check: Callable[[Outcome], None] | None = None,
+def hooked(name: str, hook: fake_registry.Hook, words: str | None, check: Callable[[Outcome], object] | None = None,
            seconds: float = puller.DEADLINE,
            image: Image | None = None, **more: Any) -> None:
     def arrange(registry: fake_registry.Registry) -> str:
@@ -459,6 +459,11 @@ def hang(registry: fake_registry.Registry, handler: Any) -> None:
     registry.closed.wait()
 
 
+def not_http(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer:
+    handler.wfile.write(b"SSH-2.0-x\r\n")
+    return fake_registry.Answer(200)
+
+
 hooked("bytes that drip", only_blobs(lambda r, h: fake_registry.Answer(200, write=partial(drip, r))), "", noProgressSeconds=1)
 hooked("a blob that never comes", only_blobs(lambda r, h: fake_registry.Answer(200, write=partial(hang, r))), "", noProgressSeconds=1)
 hooked("a manifest that never comes", lambda r, h: fake_registry.Answer(200, write=partial(hang, r)), "", noProgressSeconds=1)
@@ -477,7 +482,7 @@ hooked("an error page without an end", lambda r, h: fake_registry.Answer(404, wr
        "404")
 hooked("200 with an empty body", lambda r, h: fake_registry.Answer(200, b""), "")
 hooked("headers without an end", lambda r, h: fake_registry.Answer(200, headers={f"X-{n}": "y" * 1000 for n in range(1000)}), "")
-hooked("a response that is not HTTP", lambda r, h: h.wfile.write(b"SSH-2.0-x\r\n") and fake_registry.Answer(200), "")
+hooked("a response that is not HTTP", not_http, "")
 hooked("a message with a secret in it", lambda r,
        h: fake_registry.Answer(307, headers={"Location": "http://127.0.0.1:1/x?X-Amz-Signature=a-secret-word&a-secret-word"}), "",
        no_secret, auth=CREDENTIALS)

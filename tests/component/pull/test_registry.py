@@ -9,6 +9,7 @@ import tarfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nodenstest import fake_registry, puller, registry_server
@@ -239,17 +240,17 @@ def test_a_killed_pull_is_resumed(store: puller.Store) -> None:
     image = Image().layer(tar(entry("big", noise(40 << 20))), "none")
     size = len(image.layers[0].data)
 
-    def slowly(registry: fake_registry.Registry, handler: object) -> fake_registry.Answer | None:
+    def slowly(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
         if "/blobs/" not in handler.path or handler.headers.get("Range") or slowly.done:  # type: ignore[attr-defined]
             return None
-        name = handler.path.rsplit("/", 1)[1]       # type: ignore[attr-defined]
+        name = handler.path.rsplit("/", 1)[1]
         data = registry.blobs[name]
         if len(data) < 1 << 20:
             return None
 
-        def write(to: object) -> None:
-            to.wfile.write(data[: 20 << 20])        # type: ignore[attr-defined]
-            to.wfile.flush()                        # type: ignore[attr-defined]
+        def write(to: Any) -> None:
+            to.wfile.write(data[: 20 << 20])
+            to.wfile.flush()
             registry.closed.wait()
         slowly.done = True                          # type: ignore[attr-defined]
         return fake_registry.Answer(200, write=write)
@@ -292,14 +293,14 @@ def test_a_complete_download_is_not_fetched_again(store: puller.Store, registry:
 
 def test_a_broken_connection_is_resumed(store: puller.Store) -> None:
     image = Image().layer(tar(entry("f", noise(4 << 20))))
-    broken = []
+    broken: list[int] = []
 
-    def cut(registry: fake_registry.Registry, handler: object) -> fake_registry.Answer | None:
-        name = handler.path.rsplit("/", 1)[1]       # type: ignore[attr-defined]
+    def cut(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
+        name = handler.path.rsplit("/", 1)[1]
         data = registry.blobs.get(name, b"")
         if len(data) < 1 << 20 or len(broken) >= 3:
             return None
-        start = int((handler.headers.get("Range") or "bytes=0-").removeprefix("bytes=").rstrip("-"))    # type: ignore[attr-defined]
+        start = int((handler.headers.get("Range") or "bytes=0-").removeprefix("bytes=").rstrip("-"))
         broken.append(start)
         headers = {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"} if start else {}
         return fake_registry.Answer(206 if start else 200, data[start: start + (1 << 20)], headers, length=len(data) - start)
@@ -312,9 +313,9 @@ def test_a_broken_connection_is_resumed(store: puller.Store) -> None:
 def test_a_registry_without_ranges_is_read_again_from_the_start(store: puller.Store) -> None:
     image = Image().layer(tar(entry("f", noise(2 << 20))))
 
-    def whole(registry: fake_registry.Registry, handler: object) -> fake_registry.Answer | None:
-        if "/blobs/" in handler.path:               # type: ignore[attr-defined]
-            return fake_registry.Answer(200, registry.blobs[handler.path.rsplit("/", 1)[1]])     # type: ignore[attr-defined]
+    def whole(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
+        if "/blobs/" in handler.path:
+            return fake_registry.Answer(200, registry.blobs[handler.path.rsplit("/", 1)[1]])
         return None
 
     with fake_registry.Registry(whole) as registry:
@@ -327,11 +328,11 @@ def test_a_registry_without_ranges_is_read_again_from_the_start(store: puller.St
 def test_a_refresh_token_is_posted_and_the_token_used(store: puller.Store) -> None:
     posted = []
 
-    def hook(registry: fake_registry.Registry, handler: object) -> fake_registry.Answer | None:
-        if handler.path == "/token":                # type: ignore[attr-defined]
-            posted.append(handler.posted)           # type: ignore[attr-defined]
+    def hook(registry: fake_registry.Registry, handler: Any) -> fake_registry.Answer | None:
+        if handler.path == "/token":
+            posted.append(handler.posted)
             return fake_registry.Answer(200, b'{"access_token":"granted"}')
-        if handler.headers.get("Authorization") == "Bearer granted":    # type: ignore[attr-defined]
+        if handler.headers.get("Authorization") == "Bearer granted":
             return None
         return fake_registry.Answer(
             401,

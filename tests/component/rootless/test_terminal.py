@@ -13,6 +13,7 @@ import termios
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from nodenstest import machine
@@ -61,11 +62,11 @@ class Screen:
         self.type(f"{line}; echo end=$?.\n")
         return self.until(r"(?s)end=(\d+)\.\r?\n") + self.until(PROMPT)
 
-    def settings(self) -> list[object]:
+    def settings(self) -> list[Any]:
         return termios.tcgetattr(self.fd)
 
     def is_raw(self) -> bool:
-        return not int(self.settings()[3]) & termios.ICANON  # type: ignore[call-overload]
+        return not self.settings()[3] & termios.ICANON
 
     def close(self) -> None:
         os.kill(self.pid, signal.SIGKILL)

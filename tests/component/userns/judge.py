@@ -64,10 +64,10 @@ class Tally:
         self.refusals: collections.Counter[str] = collections.Counter()
 
     def answer(self, op: str, answer: dict) -> None:
-        error = answer.get("error")
+        error: str = answer.get("error") or ""
         self.answers[f"{op} {'refused' if error else 'granted'}"] += 1
         for text in REFUSALS:
-            self.refusals[text] += bool(error) and text in error
+            self.refusals[text] += text in error
 
     def unseen(self) -> list[str]:
         return [text for text in REFUSALS if not self.refusals[text]]

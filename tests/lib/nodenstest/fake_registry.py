@@ -16,7 +16,7 @@ class Answer:
     status: int = 200
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    write: Callable[[http.server.BaseHTTPRequestHandler], None] | None = None
+    write: Callable[[http.server.BaseHTTPRequestHandler], object] | None = None
     length: int | None = None       # a Content-Length that is not the truth
 
 

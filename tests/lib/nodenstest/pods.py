@@ -182,6 +182,12 @@ class Pod:
         options = self.namespaces.userns_options
         return options.uids[0].host_id if options.uids else None
 
+    @property
+    def host_root(self) -> int:
+        """The host ID of root in a pod that has a user namespace."""
+        assert self.block is not None, "the pod has no user namespace"
+        return self.block
+
     def status(self, verbose: bool = False) -> Any:
         request = self.pods.pb.PodSandboxStatusRequest(pod_sandbox_id=self.id, verbose=verbose)
         answer = self.pods.runtime.PodSandboxStatus(request, timeout=TIMEOUT)

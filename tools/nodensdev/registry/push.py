@@ -16,6 +16,15 @@ from ..images.layout import INDEX, MANIFEST, Descriptor, Layout
 TIMEOUT = 60
 
 
+@dataclass(frozen=True)
+class Response:
+    """A response that was read to its end."""
+
+    status: int
+    headers: http.client.HTTPMessage
+    body: bytes
+
+
 @dataclass
 class Client:
     """A connection to one registry. Tokens are kept per scope."""
@@ -38,8 +47,8 @@ class Client:
     def basic(self) -> str:
         return "Basic " + base64.b64encode(f"{self.user}:{self.password}".encode()).decode()
 
-    def call(self, method: str, path: str, repository: str, body: object = None,
-             headers: dict[str, str] | None = None) -> http.client.HTTPResponse:
+    def call(self, method: str, path: str, repository: str, body: Path | bytes | None = None,
+             headers: dict[str, str] | None = None) -> Response:
         """One request; on 401 once more with what the registry asks for."""
         response = self.send(method, path, body, (headers or {}) | self.authorization(repository))
         if response.status == HTTPStatus.UNAUTHORIZED:
@@ -51,16 +60,15 @@ class Client:
     def authorization(self, repository: str) -> dict[str, str]:
         return {"Authorization": self.tokens[repository]} if repository in self.tokens else {}
 
-    def send(self, method: str, path: str, body: object, headers: dict[str, str]) -> http.client.HTTPResponse:
+    def send(self, method: str, path: str, body: Path | bytes | None, headers: dict[str, str]) -> Response:
         if isinstance(body, Path):
             with open(body, "rb") as file:
                 self.connection.request(method, path, file, headers | {"Content-Length": str(body.stat().st_size)})
                 response = self.connection.getresponse()
         else:
-            self.connection.request(method, path, body, headers)  # type: ignore[arg-type]
+            self.connection.request(method, path, body, headers)
             response = self.connection.getresponse()
-        response.body = response.read()  # type: ignore[attr-defined]
-        return response
+        return Response(response.status, response.headers, response.read())
 
     def answer_challenge(self, challenge: str, repository: str) -> str:
         kind, _, rest = challenge.partition(" ")
@@ -81,10 +89,9 @@ class Client:
             raise Failure(f"the token server answers {response.status}: {data[:200]!r}")
         return f"Bearer {json.loads(data)['token']}"
 
-    def expect(self, response: http.client.HTTPResponse, wanted: set[int], what: str) -> http.client.HTTPResponse:
+    def expect(self, response: Response, wanted: set[int], what: str) -> Response:
         if response.status not in wanted:
-            body = response.body[:300]  # type: ignore[attr-defined]
-            raise Failure(f"the registry answers {response.status} to {what}: {body!r}")
+            raise Failure(f"the registry answers {response.status} to {what}: {response.body[:300]!r}")
         return response
 
     def push_blob(self, layout: Layout, repository: str, blob: Descriptor) -> None:
