@@ -171,6 +171,18 @@ def test_a_terminal_is_the_commands_and_is_put_back(node: Node) -> None:
         assert termios.tcgetattr(here.slave) == here.before, "the terminal is not as it was"
 
 
+def test_a_commands_output_is_copied_unchanged_and_messages_of_exec_are_escaped(node: Node) -> None:
+    node.pods.run(name="web").container()
+    said = b"\033]0;owned\007\033[2J\302\233 31m\n"
+    with terminal(node.command("exec", "web", "printf", f"{HOSTILE}\\n")) as here:
+        assert here.ended() == 0
+        assert here.output == said.replace(b"\n", b"\r\n")
+    for arguments in (("web", "/no\033]0;owned\007"), ("web/\033]0;owned\007", "true"), ("\033]0;owned\007", "true")):
+        done = node.run("exec", *arguments)
+        assert done.returncode == 125 and b"?]0;owned?" in done.stderr, (arguments, done)
+        assert b"\033" not in done.stderr and b"\007" not in done.stderr, (arguments, done)
+
+
 def test_a_signal_that_ends_exec_leaves_the_terminal_as_it_was_and_no_command_behind(node: Node) -> None:
     one = node.pods.run(name="web").container()
     with terminal(node.command("exec", "-it", "web", "--", "sh", "-c", "echo here; sleep 4322")) as here:
