@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-guard, first half: its policy, as pure functions and in `nodens lint`, and admission of pods beside a stock API server, under load
-and with
-leaders that die."""
+"""nodens-guard: its policy, and admission of pods beside a stock API server.
+
+The policy is tested as pure functions and in `nodens lint`, admission under load and with leaders
+that are killed.
+"""
 import json
 import os
 import re

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardening: what the audit of 2026-11 attacked holds, and so does the rest of each class. docs/security-model.md has the table of
-findings."""
+"""Hardening: no attack of the audit of 2026-11 succeeds, nor do others of the same classes.
+
+docs/security-model.md has the table of findings.
+"""
 import ast
 import re
 import subprocess

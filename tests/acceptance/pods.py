@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-cri's second half: a stock kubelet runs pods on it, with user namespaces first, through kills, faults and a thousand pods at
-once."""
+"""Pods of a stock kubelet on nodens-cri, through kills, faults and a thousand pods at once."""
 import json
 import re
 import statistics

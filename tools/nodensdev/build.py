@@ -24,7 +24,8 @@ class Variant:
 
 
 SANITIZERS = ("-Db_sanitize=address,undefined", "-Db_lundef=false")
-# gcc 14 does not follow cleanup attributes, nor dup2() to a number that is meant to stay: its warnings of descriptors are noise.
+# gcc 14 does not follow cleanup attributes, nor dup2() to a number that is meant to stay: its
+# warnings of descriptors are noise.
 ANALYZER = "-fanalyzer -Wno-analyzer-fd-leak -Wno-analyzer-fd-double-close -Wno-analyzer-fd-use-without-check"
 VARIANTS = {
     "gcc": Variant("the everyday build", "gcc", ("--buildtype=debugoptimized",)),

@@ -9,7 +9,8 @@ from nodensdev import cluster
 from nodensdev.project import TOP
 from people import Person
 
-# So that a story need not wait for what a node does in hours: logs rotate early, images are garbage at once, pressure goes as it came.
+# So that a story need not wait for hours: logs rotate early, images are garbage at once, and
+# pressure ends as soon as its cause does.
 KUBELET = {"containerLogMaxSize": "64Ki", "containerLogMaxFiles": 3, "containerLogMonitorInterval": "3s",
            "evictionPressureTransitionPeriod": "5s",
            "evictionHard": {"memory.available": "100Mi", "nodefs.available": "1Gi"}, "imageMinimumGCAge": "1s"}
@@ -60,7 +61,8 @@ def person(running: cluster.Cluster) -> Iterator[Person]:
     one = Person(running, f"story-{uuid.uuid4().hex[:8]}")
     one.kubectl("create", "namespace", one.namespace)
     yield one
-    # The pods are removed before the next scenario begins; the namespace itself takes the API server longer.
+    # The pods are removed before the next scenario begins; the namespace itself takes the API
+    # server longer.
     one.kubectl("delete", "deployments,jobs,pods", "--all", "--cascade=foreground", "--timeout=300s", timeout=330)
     one.kubectl("delete", "namespace", one.namespace, "--wait=false")
 

@@ -61,8 +61,10 @@ class Person:
         return self.status(name)
 
     def until(self, condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
-        """Waits for a condition and returns its value; on a timeout fails with the state of the cluster. Waits at least PATIENCE, for
-        loaded hosts."""
+        """Waits for a condition and returns its value; on a timeout fails with the cluster's state.
+
+        Waits at least PATIENCE, for loaded hosts.
+        """
         seconds = max(seconds, PATIENCE)
         deadline = time.monotonic() + seconds
         while not (found := condition()):

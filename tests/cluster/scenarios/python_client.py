@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command in a pod with the Python client of Kubernetes. Run beside the cluster, with the pod's namespace and name; prints what it
-saw as JSON."""
+"""Runs a command in a pod with the Python client of Kubernetes, and prints the result as JSON.
+
+It runs beside the cluster, with the pod's namespace and name as arguments.
+"""
 import json
 import sys
 from typing import Any

@@ -39,7 +39,8 @@ def test_unused_images_are_removed_before_pods_are_evicted(person: Person, nearl
     person.until(lambda: name not in person.images(), "the removal of an unused image", 60)
     person.until(lambda: available(person) > THRESHOLD, "room", 20)
     assert BUSYBOX.rpartition(":")[0] in person.images(), "an image in use went"
-    # The kubelet admits no new pod until the pressure is over: a job retries. The image is pulled again.
+    # The kubelet admits no new pod until the pressure is over: a job retries. The image is pulled
+    # again.
     person.apply("Job", "again", "batch/v1",
                  spec={"backoffLimit": 10, "template": {"spec": pod_spec(container("true", image=NGINX), restartPolicy="Never")}})
     person.kubectl("wait", "--for=condition=complete", "job/again", "--timeout=300s", timeout=330)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The stories of the founding documents: privileges that end at the pod's edge, static pods, what a restart of the runtime may not
-touch."""
+"""Privileges that end at the pod, static pods, and restarts of the runtime that disturb no pod."""
 import time
 from collections.abc import Iterator
 from pathlib import Path

@@ -19,7 +19,8 @@ from people import AGNHOST, BUSYBOX, FOREVER, Person, container
 
 MIB = 1 << 20
 
-# Opens so many connections to a local port at once, asks each for its own number, and reads all answers while all are open.
+# Opens so many connections to a local port at once, asks each for its own number, and reads all
+# answers while all are open.
 MANY_CONNECTIONS = """
 import socket, sys
 port, count = int(sys.argv[1]), int(sys.argv[2])

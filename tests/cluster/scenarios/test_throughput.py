@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much goes through kubectl exec, with nodens-cri and with containerd below the same kubelet: two clusters, in turns. `tools/dev test
-throughput`."""
+"""Throughput of kubectl exec with nodens-cri and with containerd: `tools/dev test throughput`.
+
+Two clusters with the same kubelet take turns.
+"""
 import json
 import os
 import statistics

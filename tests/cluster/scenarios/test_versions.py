@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stock kubelet of an older minor below a control plane of today, with nodens-cri: common use of a pod in a user namespace.
-docs/kubelet.md says
-what differs. Each has a cluster of its own: `tools/dev test versions`."""
+"""Stock kubelets of older minors with nodens-cri: common uses of a pod in a user namespace.
+
+The control plane is the current one; docs/kubelet.md lists the differences. Each kubelet has its
+own cluster: `tools/dev test versions`.
+"""
 import json
 import os
 import re
@@ -108,8 +110,10 @@ def test_its_metrics_are_reported(user: Person) -> None:
 
 @pytest.mark.gate
 def test_host_network_with_a_user_namespace_is_refused_or_unknown(older: tuple[str, cluster.Cluster], user: Person) -> None:
-    """hostNetwork beside users of its own: since 1.35 behind a gate; an older kubelet says that it cannot, and does not run it with the
-    host's users."""
+    """hostNetwork in a user namespace, behind a gate since 1.35.
+
+    An older kubelet reports that it cannot, and does not run the pod with the host's users.
+    """
     user.apply("Pod", "both", spec={"containers": [container(FOREVER)], "hostNetwork": True, "hostUsers": False, "nodeName": "node1"})
 
     def said() -> list[str]:

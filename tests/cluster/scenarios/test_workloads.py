@@ -118,8 +118,8 @@ def test_a_failed_container_is_restarted_and_its_exit_is_reported(person: Person
                          "two restarts", 90)
     ended = found[0]["lastState"]["terminated"]
     assert ended["exitCode"] == 3 and ended["reason"] == "Error" and ended["message"].strip() == "last words"
-    # The kubelet keeps one dead container: until the next status is out, the container that the API server calls the previous may just have
-    # been removed.
+    # The kubelet keeps one dead container: until the next status is out, the container that the API
+    # server calls the previous may just have been removed.
     person.until(lambda: person.log("failing", "--previous").strip() == "attempt", "the log of the attempt before", 30)
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A validating webhook and an authorizer in one, as small as they can be: refuses pods with the label refuse=yes, and lets
-`reader` list config maps. TLS_CERT and TLS_KEY name its certificate; it listens on 127.0.0.1:8443."""
+"""A minimal validating webhook and authorizer.
+
+It refuses pods with the label refuse=yes, and lets `reader` list config maps. TLS_CERT and TLS_KEY
+name its certificate; it listens on 127.0.0.1:8443.
+"""
 import http.server
 import json
 import os

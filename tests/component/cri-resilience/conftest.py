@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-cri at its limits: killed at any instant beside engines that fail or hang, with as many pods as a node may have, and for a long
-time."""
+"""nodens-cri at its limits: kills, engines that fail or hang, a full node, and long runs."""
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What operators and the kubelet see of a pod while it runs, and after a reboot. A reboot is simulated by what it leaves: records
-that say another boot, and nothing else of the pod alive."""
+"""What operators and the kubelet see of a pod while it runs, and after a reboot.
+
+A reboot is simulated by what it leaves: records of another boot, and no running part of the pod.
+"""
 import json
 import os
 import shutil

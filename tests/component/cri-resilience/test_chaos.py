@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pods are made and removed, four at a time, as a kubelet would, while the daemon is killed at random and crun, the monitor and the
-network's
-plugins fail or hang. What was acknowledged must be true afterwards, and in the end nothing is left."""
+"""Pods are created and removed while the daemon is killed and its programs fail or hang.
+
+Four are in work at a time, as with a kubelet; crun, the monitor and the CNI plugins have the
+faults. All that was acknowledged must be true afterwards, and in the end nothing is left.
+"""
 import itertools
 import json
 import os
@@ -230,8 +232,10 @@ def test_a_thousand_pod_lives_while_everything_fails(request: pytest.FixtureRequ
 
 
 def collect(chaos: Chaos, world: Pods) -> None:
-    """A run whose undoing failed too is shown as not ready, for the kubelet's garbage collection, which is played here. Nothing else may be
-    left."""
+    """A run whose rollback failed too is shown as not ready, for the kubelet's garbage collection.
+
+    The test does the kubelet's part. Nothing else may be left.
+    """
     for item in world.sandboxes():
         if item.state == world.pb.SANDBOX_READY:
             chaos.lie(f"a sandbox is left: {item}")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A container that does everything it can to make the runtime wait, beside twenty well-behaved pods. The runtime answers, its watchdog is
-fed, and nothing is left."""
+"""A container that tries everything to block the runtime, beside twenty well-behaved pods.
+
+The runtime responds, notifies its watchdog, and leaves nothing behind.
+"""
 import contextlib
 import itertools
 import json

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""As many pods as a node may have, at once: how fast they start, what they cost, how long a list and a restart take, and that all of it
-goes again."""
+"""A node full of pods: how fast they start, what they cost, how long a list and a restart take.
+
+At the end all of it is removed.
+"""
 import json
 import os
 import signal

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resource usage of a daemon after a long time: thousands of rounds of exec, attach, port-forward and log rotation, of pod lives, of
-probes. Nothing may grow.
+"""Resource usage of a daemon after a long time; nothing may grow.
 
-Each history begins with a share of itself, so that buffers, the allocator's arenas and the like have their size before anything is weighed.
+It runs thousands of rounds of exec, attach, port-forward and log rotation, of pod lives, and of
+probes. Each history begins with a share of itself, so that buffers, the allocator's arenas and the
+like have their size before anything is measured.
 """
 import contextlib
 import gc
@@ -87,7 +88,8 @@ def children(pid: int) -> int:
     return len(Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
 
 
-# Enters a mount namespace without /proc: ours is bind-mounted. In a separate program, since gRPC's threads do not survive a fork.
+# Enters a mount namespace without /proc: ours is bind-mounted. In a separate program, since gRPC's
+# threads do not survive a fork.
 COUNTING = """
 import os, sys
 proc, there = map(int, sys.argv[1:])

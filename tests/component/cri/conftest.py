@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CRI tests' runtimes. Without options each test runs on nodens-cri and on containerd, side by side: what nodens-cri fails fails the
-run; what containerd fails is shown beside, as an expected failure. A runtime that runs already is tested with
+"""The runtimes of the CRI tests: without options, nodens-cri and containerd, side by side.
 
-    pytest tests/component/cri --runtime-endpoint unix:///run/containerd/containerd.sock --registry NAME:PORT --registry-site DIRECTORY
+A case that nodens-cri fails fails the run; one that containerd fails is shown as an expected
+failure. To test a runtime that is running already:
 
-where DIRECTORY is the site of a registry of ours (`tools/dev registry up` has one) that the runtime trusts under NAME:PORT.
+    pytest tests/component/cri --runtime-endpoint unix:///run/containerd/containerd.sock
+        --registry NAME:PORT --registry-site DIRECTORY
+
+DIRECTORY is the site of a registry of ours (`tools/dev registry up` has one) that the runtime
+trusts under NAME:PORT.
 """
 import contextlib
 import shutil

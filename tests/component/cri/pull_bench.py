@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures pulls of one image, nodens-cri beside containerd, in turns: `python3 tests/component/cri/pull_bench.py LAYOUT NAME ROUNDS
-RESULT.json`,
-inside of the Debian root. `tools/dev bench images` does what is needed before and after.
+"""Measures pulls of one image, nodens-cri beside containerd, in turns.
 
-Each pull has a registry on loopback (TLS, its files in the page cache), an empty store on the same disk, and a daemon that was just
-started. Memory
-is sampled in a pull of its own, which is not timed.
+    python3 tests/component/cri/pull_bench.py LAYOUT NAME ROUNDS RESULT.json
+
+It runs in the Debian root; `tools/dev bench images` prepares it and reports the result. Each pull
+has a registry on loopback (TLS, its files in the page cache), an empty store on the same disk, and
+a daemon that was just started. Memory is sampled in a separate pull, which is not timed.
 """
 import contextlib
 import json

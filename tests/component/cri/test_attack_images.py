@@ -55,8 +55,10 @@ def untouched(place: Path) -> None:
 
 @pytest.mark.parametrize("tty", [False, True])
 def test_a_read_only_volume_mounted_on_a_link_to_dev_gets_no_devices(pods: Pods, built: Built, victim: Path, tty: bool) -> None:
-    """The pod mounts a host directory read-only at /data, the image has /data -> /dev, and the engine makes devices and links in the host
-    directory."""
+    """An image's link makes the engine create devices and links in a read-only host directory.
+
+    The pod mounts the directory at /data, and the image has /data -> /dev.
+    """
     pod = pods.run()
     image = built([make.symlink("data", "dev")])
     error = refused(lambda: pod.container(image=image, tty=tty, mounts=[pod.mount(victim, "/data", readonly=True)]),
@@ -103,8 +105,10 @@ def test_a_link_in_a_volume_of_the_pod_moves_no_volume_of_the_image(pods: Pods, 
 
 
 def test_a_maze_of_links_ends(plain_pods: Pods, built: Built) -> None:
-    """A volume's way leads through a loop and through links that double with every step; the pod is refused at once instead of keeping a
-    worker busy."""
+    """A volume's path has a loop, and links that double with every step, to keep a worker busy.
+
+    The pod is refused at once.
+    """
     doubling = [make.symlink(f"m{n}", "/".join([f"m{n + 1}/.."] * 30 + [f"m{n + 1}"])) for n in range(30)]
     error = refused(lambda: plain_pods.run().container(image=built([*doubling, make.directory("m30")], volumes=("/m0/x",))),
                     grpc.StatusCode.INVALID_ARGUMENT)
@@ -121,8 +125,10 @@ def test_a_working_directory_is_not_made_in_a_read_only_volume(pods: Pods, built
 
 
 def test_no_file_is_made_in_a_read_only_volume_to_mount_another_on(pods: Pods, victim: Path, tmp_path: Path) -> None:
-    """A pod that has a directory of the host read-only mounts a file at a new name in it, say /etc/nologin, and the engine makes that file
-    on the host."""
+    """A mount at a new name in a read-only host directory makes the engine create it on the host.
+
+    The name could be /etc/nologin.
+    """
     (tmp_path / "own").write_text("the pod's")
     pod = pods.run()
     mounts = [pod.mount(victim, "/host", readonly=True), pod.mount(tmp_path / "own", "/host/nologin")]

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks of containers on what serves all of them: the event loop of nodens-cri, its workers, and the container's own monitor. Each case
-says what the attack tries."""
+"""Attacks of containers on nodens-cri's event loop, its workers and the container's own monitor.
+
+Each case says what the attack tries.
+"""
 import contextlib
 import os
 import signal
@@ -124,8 +126,10 @@ def test_programs_that_cannot_be_executed_end_a_probe_in_time(plain_pods: Pods, 
 
 
 def test_a_container_that_cannot_be_killed_is_removed(plain_pods: Pods, hostile: Path) -> None:
-    """The container waits for its own FUSE server, past SIGKILL and forever: its connection must be aborted, or the pod stays, and sync()
-    waits on the whole node."""
+    """The container waits for its own FUSE server forever, even after SIGKILL.
+
+    Unless the daemon aborts the connection, the pod stays, and sync() blocks on the whole node.
+    """
     one = attack(plain_pods, hostile, "fuse-self", privileged=True)
     wait_until_ready(one)
     process = one.pid()
@@ -235,8 +239,10 @@ def test_directories_that_move_during_the_count_hide_nothing_for_long(plain_pods
 # ---- the monitor ----
 
 def test_a_monitor_has_no_rights_to_take_over(plain_pods: Pods, hostile: Path) -> None:
-    """Who takes the monitor over by what the container writes has neither capabilities, nor new ones, nor system calls to leave it with;
-    and the monitor still works."""
+    """A container that takes over its monitor finds no capabilities and few system calls in it.
+
+    It cannot get new capabilities, and the monitor still works.
+    """
     del hostile
     for users in (False, True):
         pod = plain_pods.run(userns=users, name=f"confined-{users}")
@@ -272,8 +278,10 @@ def test_a_stopped_monitor_does_not_keep_its_pod(plain_pods: Pods, hostile: Path
 
 
 def test_an_engine_that_sends_no_terminal_does_not_keep_the_pod(subject: Subject, hostile: Path, messages: runtimes.Messages) -> None:
-    """The engine connects for the terminal and says nothing: the creation must end at its deadline, and the daemon must answer
-    meanwhile."""
+    """The engine connects for the terminal and sends nothing.
+
+    The creation must end at its deadline, and the daemon must respond meanwhile.
+    """
     assert subject.runtime and hostile
     with runtimes.scratch() as directory:
         engine = directory / "engine"

@@ -61,8 +61,11 @@ def test_files_below_a_root_or_a_volume_cannot_be_uncovered(pods: Pods, tmp_path
 
 
 def test_no_limit_is_lifted_when_the_mount_of_the_cgroup_is_made_writable(pods: Pods) -> None:
-    """The mount of the container's cgroup is read-only by a flag that the engine sets inside: what holds is the owner of the files with its
-    limits."""
+    """The container makes the mount of its cgroup writable, and writes to the limits.
+
+    The engine sets the read-only flag inside, where root may clear it. The limits are protected by
+    the owner of their files.
+    """
     one = pods.run().container(security=ADMIN)
     one.execute("mount -o remount,bind,rw /sys/fs/cgroup; mount -o remount,rw /sys/fs/cgroup")
     assert " rw," in one.output("grep ' /sys/fs/cgroup ' /proc/self/mountinfo"), "the attacker must get as far as that"
@@ -112,8 +115,10 @@ def test_no_file_handle_leads_out_of_a_volume(pods: Pods, tmp_path: Path) -> Non
 
 @dataclass
 class Scene:
-    """A daemon of its own, whose engine first runs what a case wants: at that moment the paths are checked and the engine has not
-    looked."""
+    """A separate daemon whose engine first runs a case's function.
+
+    At that moment the paths have been checked, and the engine has not used them yet.
+    """
 
     pods: Pods
     runtime: runtimes.NodensCri
@@ -225,8 +230,10 @@ def below(runtime: runtimes.NodensCri) -> list[str]:
 
 @pytest.mark.parametrize("users", [True, False], ids=["userns", "host-users"])
 def test_a_daemon_that_is_killed_while_the_engine_works_leaves_no_mount(scene: Scene, tmp_path: Path, users: bool) -> None:
-    """The volumes are attached, the engine hangs, and the daemon dies: the next one must take away everything that was attached, and
-    nothing of the host's."""
+    """The daemon is killed while the engine hangs, after the volumes were attached.
+
+    The next daemon must remove all that was attached, and no mount of the host.
+    """
     reached = tmp_path / "reached"
     (tmp_path / "volume/sub").mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(tmp_path / "volume/sub")], check=True)

@@ -68,8 +68,10 @@ def as_nobody(*command: str, **more: object) -> subprocess.CompletedProcess[str]
 # ---- R3, R4, R15: untrusted metadata ----
 
 def test_annotations_change_nothing(subject: Subject, plain_pods: Pods) -> None:
-    """CVE-2024-3154, CVE-2023-6476: engines and runtimes act on annotations. The pod's author writes them, so they must have no effect
-    here."""
+    """CVE-2024-3154, CVE-2023-6476: engines and runtimes act on annotations.
+
+    The pod's author writes them, so they must have no effect here.
+    """
     hostile = {"org.systemd.property.TasksMax": "uint64 1", "run.oci.handler": MARK, "run.oci.hooks.stderr": f"/tmp/{MARK}",
                "run.oci.keep_original_groups": "1",
                "run.oci.systemd.subgroup": MARK, "run.oci.mount_context_type": MARK, "io.kubernetes.cri-o.Devices": "/dev/kmsg",
@@ -309,8 +311,10 @@ def at_a_terminal(pods: Pods, one: Container, command: list[str]) -> str:
 @pytest.mark.parametrize("tty", [False, True])
 def test_a_commands_working_directory_leads_through_no_descriptor_of_the_engine(subject: Subject, pods: Pods, tmp_path: Path,
                                                                                 tty: bool) -> None:
-    """CVE-2024-21626 by exec: the container makes its own working directory a link to one of the engine's open files. None of them may be a
-    directory."""
+    """CVE-2024-21626 by exec: the working directory is a link to an open file of the engine.
+
+    None of the engine's open files may be a directory.
+    """
     (tmp_path / "planted").write_text("the host's")
     one = pods.run().container(working_dir="/work")
     command = ["sh", "-c", f"test -e {'../' * 14}{tmp_path}/planted && echo out; echo in $(readlink /proc/self/cwd)"]
@@ -345,8 +349,10 @@ os.execv("{crun}", ["{crun}", *sys.argv[1:]])
 
 @pytest.mark.parametrize("kind", ["pid", "ipc"])
 def test_a_container_in_the_wrong_namespace_is_not_made(subject: Subject, plain_pods: Pods, messages: runtimes.Messages, kind: str) -> None:
-    """Number of a process that ended, used again: the engine joined the namespace of another process. Here the engine is led astray on
-    purpose."""
+    """The pid of an ended process is reused, and the engine joins another process's namespace.
+
+    Here the engine is misled on purpose.
+    """
     runtime = of_nodens(subject)
     with runtimes.scratch() as directory:
         crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)
@@ -387,7 +393,8 @@ def test_a_shared_pid_namespace_is_joined_by_a_descriptor(subject: Subject, plai
 
 # ---- known flaws of engines ----
 
-# Runs crun; answers the self-test by creating a device at /dev of the bundle, through a link if it is one, or by refusing a link.
+# Runs crun; answers the self-test by creating a device at /dev of the bundle, through a link if it
+# is one, or by refusing a link.
 ANSWERING = """#!/bin/sh
 case "$*" in *nodens-probe*) ;; *) exec {crun} "$@";; esac
 for word; do test "$last" = --bundle && cd "$word/rootfs"; last=$word; done
@@ -397,8 +404,10 @@ exit 1
 
 
 def test_an_engine_that_follows_a_link_at_dev_is_named_in_the_log(subject: Subject, messages: runtimes.Messages) -> None:
-    """CVE-2026-47766, detected by a self-test and not by a version; logged once at every start, also from the result of an earlier
-    start."""
+    """CVE-2026-47766 is detected by a self-test, not by a version.
+
+    It is logged once at each start, also if the result is that of an earlier start.
+    """
     of_nodens(subject)
     with runtimes.scratch() as directory:
         crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices by the Container Device Interface, which device plugins and DRA drivers use. The files are in /var/run/cdi, where every runtime
-looks."""
+"""Devices by the Container Device Interface, which device plugins and DRA drivers use.
+
+The files are in /var/run/cdi, where every runtime looks.
+"""
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -348,8 +348,10 @@ def test_a_volume_that_the_image_declares_goes_with_its_container(pods: Pods, su
 
 
 def mount_source(pid: int, place: str) -> Path:
-    """The directory of the host's that is mounted at a place of a container's. Tests have it on the disk that holds their scratch
-    directories."""
+    """The host's directory that is mounted at a path of a container.
+
+    Tests have it on the disk that holds their scratch directories.
+    """
     line = next(line.split() for line in Path(f"/proc/{pid}/mountinfo").read_text().splitlines() if line.split()[4] == place)
     for host in (line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()):
         below = line[3].removeprefix(host[3]) if host[3] != "/" else line[3]

@@ -32,9 +32,11 @@ def loot(one: Container, place: str = "/host") -> dict[str, bool]:
 
 
 def test_the_hosts_files_as_a_leaked_descriptor_shows_them(pods: Pods, host_files: Path) -> None:
-    """CVE-2019-5736 (the runtime's own binary), CVE-2021-30465 and CVE-2024-21626 (a mount or a descriptor of the host): the container sees
-    the host's
-    files with the host's owners. A mount without a mapping is exactly that."""
+    """CVE-2019-5736, CVE-2021-30465, CVE-2024-21626: a container sees files of the host unmapped.
+
+    The first gives access to the runtime's own program, the others to a mount or a descriptor of
+    the host. A mount without a mapping has the same effect.
+    """
     pod = pods.run()
     one = pod.container(mounts=[pods.pb.Mount(host_path=str(host_files), container_path="/host")])
     assert set(loot(one).values()) == {not pods.users}
@@ -42,9 +44,11 @@ def test_the_hosts_files_as_a_leaked_descriptor_shows_them(pods: Pods, host_file
 
 
 def test_a_volume_that_leads_elsewhere_is_not_contained_by_the_namespace(pods: Pods, host_files: Path) -> None:
-    """CVE-2017-1002101 and CVE-2021-25741: a link in a volume makes the kubelet mount another directory of the host. The mount is mapped
-    like any
-    volume, so root inside is root in that directory, user namespace or not. What helps is that kubelet and runtime resolve paths safely."""
+    """CVE-2017-1002101, CVE-2021-25741: a link in a volume makes the kubelet mount elsewhere.
+
+    The mount is mapped like any volume, so root inside is root in that directory, with a user
+    namespace or without. Only safe resolution of paths in kubelet and runtime helps.
+    """
     pod = pods.run()
     one = pod.container(mounts=[pod.mount(host_files, "/host")])
     assert set(loot(one).values()) == {True}
@@ -88,8 +92,10 @@ def test_root_inside_cannot_signal_or_trace_the_hosts_processes(pods: Pods) -> N
 
 
 def test_two_pods_have_no_access_to_each_other(pods: Pods, tmp_path: Path) -> None:
-    """CVE-2016-8867 and its like end inside a pod; a file that one pod leaves on a shared directory, unmapped, is not the other one's
-    root's."""
+    """CVE-2016-8867 and similar ones end inside a pod.
+
+    An unmapped file that one pod leaves in a shared directory does not belong to the other's root.
+    """
     tmp_path.chmod(0o1777)
     for parent in tmp_path.parents:
         if parent.owner() == "root" and parent != Path("/"):

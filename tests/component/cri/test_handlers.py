@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runtime handlers of nodens-cri: what a RuntimeClass can name. Each has an engine of its own, and features that were found out by
-trying."""
+"""Runtime handlers of nodens-cri, which a RuntimeClass names.
+
+Each has its own engine, and features that a self-test found.
+"""
 import json
 import shutil
 from collections.abc import Iterator

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of the CRI's validation suite for sandboxes and for the runtime as a whole: information, PodSandbox, idempotence,
-networking."""
+"""Cases of the CRI's validation suite: runtime information, PodSandbox, idempotence, networking."""
 import json
 import re
 import socket

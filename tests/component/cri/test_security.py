@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cases of the CRI's validation suite for a SecurityContext: namespaces, users and groups, capabilities, seccomp, new privileges, user
-namespaces,
-AppArmor.
+"""Cases of the CRI's validation suite for SecurityContext.
 
-Left out, by name: SELinux (no Debian policy labels containers, so every case would fail in the same way on every runtime) and NRI (plugins
-of
-a runtime's own kind, which nodens does not have).
+They cover namespaces, users and groups, capabilities, seccomp, new privileges, user namespaces and
+AppArmor. Left out: SELinux (no Debian policy labels containers, so each case would fail in the same
+way on every runtime) and NRI (plugins of a runtime's own kind, which nodens does not have).
 """
 import ctypes
 import json
@@ -260,8 +258,10 @@ def test_a_read_only_path_cannot_be_written(pods: Pods) -> None:
 
 
 def test_an_unmasked_proc_has_nothing_over_it(plain_pods: Pods) -> None:
-    """procMount: Unmasked. The kernel mounts a new proc in a user namespace only beside a fully visible one: so containers run in
-    containers."""
+    """procMount: Unmasked, which containers in containers need.
+
+    The kernel mounts a new proc in a user namespace only beside a fully visible one.
+    """
     pod = plain_pods.run(userns=True)
     whole, masked = pod.container(name="whole", security={"masked_paths": [], "readonly_paths": []}), pod.container(name="masked")
     nested = "unshare -U -r -m -p -f sh -c 'mkdir -p /tmp/p && mount -t proc proc /tmp/p && ls /tmp/p/1/status'"
@@ -435,8 +435,10 @@ def test_the_default_apparmor_profile_is_applied_and_keeps_the_node_out_of_reach
 
 
 def test_the_default_apparmor_profile_closes_sys_but_for_cgroups(subject: Subject, plain_pods: Pods, apparmor: None) -> None:
-    """Should /sys ever be writable, as it is here by a volume: nothing of it can be written, cgroups excepted. A helper for uevents would
-    run as root of the node."""
+    """If /sys is writable, here by a volume, nothing of it can be written but cgroups.
+
+    A helper for uevents would run as root of the node.
+    """
     if subject.name != "nodens-cri":
         pytest.skip("the profiles are nodens-cri's own")
     pod = plain_pods.run()

@@ -329,8 +329,10 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("user", [NOBODY, None])
 def test_a_crowd_of_another_user_drops_no_connection_of_roots(plain_pods: Pods, user: int | None) -> None:
-    """A local process that connects quicker than the kubelet can write its request. With a token or without: 64 is the most that may
-    wait."""
+    """A local process connects faster than the kubelet can write its request.
+
+    At most 64 connections may wait, with a token or without.
+    """
     one = plain_pods.run().container()
     url = url_of(one, "echo in", stdout=True)
     where = urlsplit(url)

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unpacked, an image is what containerd makes of it: both pull it from the same registry, and the merged trees are compared path by
-path."""
+"""Unpacked images equal containerd's: both pull from one registry; trees are compared by path."""
 import json
 import subprocess
 import tarfile

@@ -59,8 +59,10 @@ def test_mounts_below_a_volume_are_mapped_too(pods: Pods, tmp_path: Path) -> Non
 
 
 def test_a_volume_that_holds_the_runtimes_own_directories_is_mapped(pods: Pods, subject: Subject) -> None:
-    """Roots of containers are below, this one's own among them, and no kernel can idmap an overlay. So nothing below is mapped; the volume
-    itself is."""
+    """The volume is mapped, and the mounts below it are not.
+
+    Roots of containers are below it, this one's own among them, and no kernel can idmap an overlay.
+    """
     if subject.runtime is None:
         pytest.skip("where a runtime has its directories is known only of one that this suite has started")
     place = subject.runtime.directory
@@ -175,9 +177,11 @@ def test_sys_admin_cannot_make_a_read_only_file_or_root_writable(pods: Pods, tmp
 
 
 def test_mounts_of_the_host_come_into_a_volume_that_asks_for_them(pods: Pods, tmp_path: Path) -> None:
-    """HostToContainer beside a private one, both read-only, in a user namespace: the first sees what is mounted on the host later, the
-    second does not. The engine
-    mounts the first, so that it cannot be locked; nor can what is mounted in it."""
+    """HostToContainer beside a private volume, both read-only, in a user namespace.
+
+    The first sees later mounts of the host, the second does not. The engine mounts the first, so
+    that it cannot be locked, nor can mounts in it.
+    """
     with mounted(tmp_path / "shared", "--bind", str(tmp_path)) as shared:
         subprocess.run(["mount", "--make-shared", str(shared)], check=True)
         for name in ("later", "below", "inner"):
@@ -297,7 +301,8 @@ def test_shared_memory_and_message_queues_work_and_are_the_pods(pods: Pods) -> N
     assert other.execute("cat /dev/shm/file").code != 0
 
 
-# busybox's ping knows raw sockets only. This one joins the container as its user and asks without any capability.
+# busybox's ping knows raw sockets only. This one joins the container as its user and asks without
+# any capability.
 PING = """
 import os, socket, sys
 namespaces = [os.open(f"/proc/{sys.argv[1]}/ns/{kind}", os.O_RDONLY) for kind in ("user", "net")]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-guard with an API server under the test's control: its lists, its watches, and whether it
-answers.
+"""nodens-guard with an API server under the test's control: its lists, its watches, its silence.
 
 Everything is on the host's loopback, on ports that the kernel chose. No cluster is needed, so
 attacks on the guard take seconds.
@@ -31,8 +30,11 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 class Api(http.server.ThreadingHTTPServer):
-    """An API server. `items` are its lists by path, `may` decides who may use which constraint,
-    `hold` stops its answers."""
+    """An API server.
+
+    `items` are its lists by path, `may` decides who may use which constraint, `hold` stops its
+    answers.
+    """
 
     daemon_threads = True
     request_queue_size = 128
@@ -221,8 +223,7 @@ def default_constraints(inside: chroot.Prepared) -> list[dict[str, Any]]:
 
 @contextlib.contextmanager
 def running(tmp: Path, wait: bool = True, **config: Any) -> Iterator[Alone]:
-    """A guard that requires client certificates, as the unit's does, unless the configuration
-    differs."""
+    """A guard that requires client certificates, as in the unit, unless configured otherwise."""
     place = chroot.Chroot(root="build", binds=(chroot.Bind(tmp, INSIDE),))
     with chroot.prepared(place) as inside:
         api = Api()

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many requests to an API server over a few keep-alive connections: kubectl takes too long for
-thousands.
+"""Many requests to an API server over a few keep-alive connections, where kubectl is too slow.
 
 As a program it runs in the cluster's namespaces, takes requests as JSON lines ({"method", "path",
 "body", "user", "groups"}) and prints an answer for each, in their order: [status, body, warnings,

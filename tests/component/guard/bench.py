@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load on nodens-guard with a large cluster: server on one core, load and cluster on the others,
-keep-alive connections.
+"""Load on nodens-guard with a large cluster, over keep-alive connections.
+
+The server has one core, load and cluster the others.
 
     tools/dev bench guard          runs this in the Debian root, prints the figures and writes them
                                    into docs/guard-benchmarks.md
@@ -213,8 +214,7 @@ def measure(builds: Path, where: Path, seconds: int, rbac_only: bool) -> dict[st
 
 
 def wait_allowed(path: str, asked: dict[str, Any], allowed: bool = True, seconds: float = 120) -> None:
-    """Waits until a server that is ready has the data it needs: only then its reviews have their
-    full cost."""
+    """Waits until a ready server has the data it needs; before that, its reviews cost less."""
     deadline = time.monotonic() + seconds
     while json.loads(fetch(path, asked))["response"]["allowed"] != allowed:
         if time.monotonic() > deadline:
@@ -251,8 +251,10 @@ KYVERNO = {"KYVERNO_NAMESPACE": "kyverno", "KYVERNO_POD_NAME": "kyverno-0", "KYV
 
 
 def measure_kyverno(program: Path, builds: Path, kubeconfig: Path, where: Path, seconds: int) -> dict[str, Any]:
-    """Kyverno with one rule of pod security, the same core and reviews; see
-    tools/nodensdev/bench/kyverno.py for its cluster."""
+    """Kyverno with one rule of pod security, on the same core, with the same reviews.
+
+    tools/nodensdev/bench/kyverno.py has its cluster.
+    """
     log = where / "log"
     flags = [f"--kubeconfig={kubeconfig}", f"--serverIP=127.0.0.1:{GUARD_PORT}", "--webhookServerHost=127.0.0.1",
              f"--webhookServerPort={GUARD_PORT}",

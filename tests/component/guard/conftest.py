@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-guard beside a stock API server: a control plane on the host itself, as root; without
-nodes, `tools/dev test guard`, or with one, `guard-node`."""
+"""nodens-guard beside a stock API server: a control plane on the host itself, as root.
+
+`tools/dev test guard` has no nodes, `guard-node` has one.
+"""
 import contextlib
 import dataclasses
 import json
@@ -65,8 +67,7 @@ class Plane:
         return name
 
     def namespace_known(self, name: str) -> None:
-        """Waits for the service account of a namespace, and for the guard's watch, which sees it
-        with its initial labels."""
+        """Waits for the service account of a namespace, and for its labels in the guard's watch."""
         wait_until(lambda: self.one.kubectl("get", "serviceaccount", "default", "-n", name).returncode == 0, "the service account")
         wait_until(lambda: self.metrics()["nodens_guard_namespaces"] == len(self.kubectl("get", "namespaces", "-o", "name").split()),
                    "the namespace in the guard's cache")
@@ -90,8 +91,7 @@ class Plane:
     def create(self, namespace: str, spec: dict[str, Any], user: str = "alice", ok: bool = True,
                annotations: dict[str, str] | None = None, name: str = "p", dry_run: bool = True,
                context: dict[str, Any] | None = None) -> Any:
-        """The pod as admitted by the API server, or its denial. A dry run, unless it is to be
-        kept."""
+        """The pod as admitted by the API server, or its denial. A dry run by default."""
         container = {"name": "c", "image": "x"} | ({"securityContext": context} if context else {})
         pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": namespace, "annotations": annotations or {}},
                "spec": {"containers": [container], "restartPolicy": "Never"} | spec}
@@ -100,8 +100,10 @@ class Plane:
         return json.loads(output[output.index("{"):output.rindex("}") + 1]) if ok else output
 
     def eventually(self, condition: Any, what: str, *arguments: Any, ok: bool = True, **more: Any) -> Any:
-        """Calls create() until the guard's watches have the objects it needs. The condition gets
-        the pod, or the denial."""
+        """Calls create() until the guard's watches have the objects it needs.
+
+        The condition gets the pod, or the denial.
+        """
         last: Any = None
 
         def judged() -> bool:
@@ -149,8 +151,7 @@ def guard_config(state: Path, name: str = "guard", **more: Any) -> None:
 
 
 def with_client_certificate(options: cluster.Options) -> cluster.Options:
-    """The API server presents a certificate to the guard, by the files that `nodens-guard manifest`
-    prints."""
+    """The API server presents a certificate to the guard, by files of `nodens-guard manifest`."""
     outside, inside = TOP / "build/guard-admission", "/nodens/build/guard-admission"
     outside.mkdir(parents=True, exist_ok=True)
     words = ["--url", f"https://127.0.0.1:{PORT}", "--kubeconfig", f"{inside}/kubeconfig", "--client-certificate",
@@ -188,8 +189,7 @@ def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PO
 
 
 def await_webhooks(plane: Plane) -> None:
-    """Waits until the API server has the webhook configurations, which it reads by watches of its
-    own."""
+    """Waits until the API server's own watches have delivered the webhook configurations."""
     name = plane.namespace("webhooks")
 
     def asked() -> bool:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two thousand users whose access a guard must query, at an API server without HTTP/2: prints the
-cost as JSON.
+"""Two thousand users whose access a guard must query: prints the cost as JSON.
 
     python3 tests/component/guard/crowd.py BUILD patient|rude        in the Debian root
 
-The patient ones wait for their answers. The rude ones disconnect at any moment, in the middle of a
-request or of the guard's own queries, while the API server forces a relist and denies every access
-review: then each pod would cost a thousand queries.
+The API server has no HTTP/2. The patient ones wait for their answers. The rude ones disconnect at
+any moment, in the middle of a request or of the guard's own queries, while the API server forces a
+relist and denies every access review: then each pod would cost a thousand queries.
 """
 import contextlib
 import json

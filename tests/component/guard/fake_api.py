@@ -57,8 +57,10 @@ def binding(number: int) -> dict[str, Any]:
 
 
 def constraint(number: int) -> dict[str, Any]:
-    """Constraints for all users, ten that precede them and fit nearly every pod, as anyuid does,
-    and many laxer ones, as operators install them."""
+    """Constraints for all users, ten that precede them, and many laxer ones.
+
+    The ten fit nearly every pod, as anyuid does; operators install laxer ones.
+    """
     common: dict[str, Any] = {"metadata": metadata(f"made-{number:03}"), "allowPrivilegedContainer": False,
                               "allowHostDirVolumePlugin": False,
                               "seLinuxContext": {"type": "MustRunAs"}, "fsGroup": {"type": "MustRunAs"},
@@ -159,8 +161,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                          "items": [make(one) for one in range(first, last)]})
 
     def do_POST(self) -> None:
-        """Access reviews: only the roles above grant access, and the guard has them in its
-        index."""
+        """Access reviews: only the roles above grant access, and the guard has an index of them."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self.answer({"kind": "SubjectAccessReview", "status": {"allowed": False}}, 201)
 

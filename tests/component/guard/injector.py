@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A webhook that adds a sidecar to every pod, as service meshes do: it runs after the guard, which
-must then be called again."""
+"""A webhook that adds a sidecar to every pod, as service meshes do.
+
+It runs after the guard, which must then be called again.
+"""
 import base64
 import http.server
 import json

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A client of the guard's port, run in the cluster's network by test_serving.py: `talk.py WHAT
-PORT` prints its result as JSON."""
+"""A client of the guard's port: `talk.py WHAT PORT` prints its result as JSON.
+
+test_serving.py runs it in the cluster's network.
+"""
 import hashlib
 import http.client
 import json
@@ -81,8 +83,10 @@ def unauthenticated(port: int) -> dict[str, int]:
 
 
 def slow(port: int) -> dict[str, Any]:
-    """Two hundred clients that stop in the middle: of the handshake, of the head, of the body.
-    Others are answered meanwhile."""
+    """Two hundred clients stop in the middle of the handshake, of the head, or of the body.
+
+    Others are answered meanwhile.
+    """
     held = []
     # with a certificate: an address that has shown none gets fewer connections
     ask(port, "GET", "/metrics")

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on nodens-guard: each tries to get a response, an admission or the guard's time that it
-must not get."""
+"""Attacks on nodens-guard: each tries to get a response, an admission or too much of its time."""
 import contextlib
 import json
 import shutil
@@ -41,8 +40,10 @@ def test_a_server_certificate_is_not_accepted_from_a_client(alone: Alone) -> Non
 
 
 def test_a_second_common_name_does_not_count(alone: Alone) -> None:
-    """A signer that checks one common name accepts a certificate with two of them; the guard must
-    not use the other."""
+    """A signer that checks one common name accepts a certificate that has two of them.
+
+    The guard must not use the other one.
+    """
     alone.pki.leaf("two", f"/CN=dev/CN={CLIENT}")
     alone.pki.leaf("two-turned", f"/CN={CLIENT}/CN=dev")
     for client in ("two", "two-turned"):
@@ -50,8 +51,10 @@ def test_a_second_common_name_does_not_count(alone: Alone) -> None:
 
 
 def test_a_name_is_compared_as_a_whole(alone: Alone) -> None:
-    """Certificates whose names begin or end like an allowed one, differ in case, or are an e-mail
-    address of that name request reviews."""
+    """Certificates with names similar to an allowed one request reviews.
+
+    The names begin or end like it, differ in case, or are an e-mail address of that name.
+    """
     attempts = {"longer": f"/CN={CLIENT}2", "shorter": f"/CN={CLIENT[:-1]}", "case": f"/CN={CLIENT.upper()}",
                 "group": f"/O={CLIENT}/CN=dev"}
     for name, subject in attempts.items():
@@ -63,8 +66,7 @@ def test_a_name_is_compared_as_a_whole(alone: Alone) -> None:
 
 
 def test_a_client_cannot_be_its_own_authority(alone: Alone) -> None:
-    """A certificate that a client's certificate has signed, sent with it as a chain, requests a
-    review."""
+    """A certificate signed by a client's certificate, sent as a chain, requests a review."""
     alone.pki.leaf("dev", "/CN=dev")
     alone.pki.leaf("child", f"/CN={CLIENT}", ca="dev")
     chain = (alone.directory / "child.crt").read_text() + (alone.directory / "dev.crt").read_text()
@@ -98,8 +100,10 @@ def test_a_replaced_authority_applies_to_open_connections(tmp_path: Path) -> Non
 
 
 def test_probe_paths_give_no_access_to_other_paths(alone: Alone) -> None:
-    """Paths similar to a probe's, other methods, and a second request after a probe on one
-    connection, all without a certificate."""
+    """A peer without a certificate requests paths similar to a probe's, or uses other methods.
+
+    It also sends a second request after a probe on one connection.
+    """
     for path in ("/healthz/../validate", "/readyz/", "//healthz", "/healthz%2f..%2fmetrics", "/livez/x", "/metrics?/healthz", "/HEALTHZ"):
         assert alone.ask("GET", path, client=None)[0] == 401, path
     connection = alone.connect(None)
@@ -115,8 +119,10 @@ def raw(alone: Alone, client: str | None) -> ssl.SSLSocket:
 
 
 def test_one_address_without_certificates_does_not_take_all_connections(tmp_path: Path) -> None:
-    """A peer opens idle connections until the guard accepts no more from it; API servers that
-    connected before still can."""
+    """A peer opens idle connections until the guard accepts no more from it.
+
+    API servers that connected before still can.
+    """
     with running(tmp_path, connections=64) as alone, contextlib.ExitStack() as held:
         # the API server's address is also the attacker's here: the harder case
         assert alone.ask("GET", "/metrics")[0] == 200
@@ -158,8 +164,10 @@ def family(pid: int) -> list[int]:
 
 
 def test_one_client_does_not_use_up_all_queries_of_the_api_server(tmp_path: Path) -> None:
-    """A peer requests reviews of hundreds of users whose access reviews are not answered; another
-    peer's review is decided meanwhile."""
+    """A peer requests reviews of hundreds of users whose access reviews are not answered.
+
+    Another peer's review is decided meanwhile.
+    """
     with running(tmp_path, clientCA="none", address="0.0.0.0") as alone:
         alone.api.slow_users = {f"slow-{number}" for number in range(100)}
         threads = [threading.Thread(target=ask_as, args=(alone, f"slow-{number}"), daemon=True) for number in range(100)]
@@ -189,8 +197,10 @@ def ask_as(alone: Alone, user: str) -> None:
 # ---- admission
 
 def test_a_pod_is_denied_by_a_label_that_the_watch_has_not_reported(alone: Alone) -> None:
-    """A namespace begins to enforce, the API server calls the hook that enforces, and the guard's
-    watch still reports `off` or `warn`."""
+    """A namespace begins to enforce, and the guard's watch still reports `off` or `warn`.
+
+    The API server calls the hook that enforces.
+    """
     for mode in ("off", "warn"):
         name = f"late-{mode}"
         # no watch reports it: the guard fetches it for the first review, and keeps it
@@ -205,8 +215,7 @@ def test_a_pod_is_denied_by_a_label_that_the_watch_has_not_reported(alone: Alone
 
 
 def test_a_pod_security_label_that_the_watch_has_not_reported_is_retried(alone: Alone) -> None:
-    """A namespace begins to enforce a pod security level; a pod is created before the guard sees
-    the label."""
+    """A namespace begins to enforce a level; a pod is created before the guard sees the label."""
     alone.api.namespace("unsafe", "off")
     privileged = pod(hostPID=True)
     assert alone.decide("/pod-security", namespace="unsafe", object=privileged)["allowed"] is True
@@ -215,8 +224,10 @@ def test_a_pod_security_label_that_the_watch_has_not_reported_is_retried(alone: 
 
 
 def test_a_guard_without_contact_to_the_api_server_denies(tmp_path: Path) -> None:
-    """The API server stops answering without closing a connection: the guard's cache may be stale,
-    and is not used for decisions."""
+    """The API server stops answering without closing a connection.
+
+    The guard's cache may be stale, and is not used for decisions.
+    """
     with running(tmp_path, staleSeconds=4) as alone:
         ordinary = review(object=pod(), namespace="n")
         time.sleep(5)  # an idle cluster does not make it deny, even beyond the limit
@@ -245,8 +256,10 @@ ROOT_POD = {"serviceAccountName": "db", "securityContext": {"seLinuxOptions": {"
 
 @pytest.mark.parametrize("recorded", ["anyuid", "restricted-v2", "", "no-such"])
 def test_exec_into_a_root_pod_needs_more_than_restricted_v2(alone: Alone, recorded: str) -> None:
-    """A user with restricted-v2 only execs into a pod that leaves its user open, and so runs as
-    root, for any recorded constraint."""
+    """A user with restricted-v2 only execs into a pod that leaves its user open, which is root.
+
+    The recorded constraint makes no difference.
+    """
     alone.api.pods["/api/v1/namespaces/n/pods/root"] = pod("root", {"security.nodens.io/scc": recorded} if recorded else {}, **ROOT_POD)
     for subresource in ("exec", "attach"):
         answer = alone.decide("/validate/enforce", operation="CONNECT", subResource=subresource, name="root",
@@ -258,8 +271,7 @@ def test_exec_into_a_root_pod_needs_more_than_restricted_v2(alone: Alone, record
 
 
 def test_an_obsolete_seccomp_annotation_gives_no_access(alone: Alone) -> None:
-    """An unconfined pod has the obsolete annotation with runtime/default: for exec, and at its
-    creation."""
+    """An unconfined pod has the obsolete annotation runtime/default, for exec and creation."""
     context = {"fsGroup": 1000650000, "seLinuxOptions": {"level": "s0:c26,c5"}, "seccompProfile": {"type": "RuntimeDefault"}}
     container = {"name": "c", "image": "i", "securityContext": {
         "runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
@@ -281,8 +293,7 @@ CONTEXT = {"runAsUser": 1000650000, "runAsNonRoot": True, "allowPrivilegeEscalat
 @pytest.mark.parametrize("where", ["container", "init container", "pod", "annotation", "annotation of no container", "ephemeral container"])
 @pytest.mark.parametrize("profile", ["unconfined", "localhost/nodens-rootless"])
 def test_an_apparmor_profile_is_found_in_every_place(alone: Alone, where: str, profile: str) -> None:
-    """A pod of restricted-v2 requests no AppArmor profile, or one of the host's that confines
-    nothing."""
+    """A pod of restricted-v2 requests no AppArmor profile, or one that confines nothing."""
     field = {"type": "Unconfined"} if profile == "unconfined" else {"type": "Localhost", "localhostProfile": profile.partition("/")[2]}
     bad = {"name": "d", "image": "i", "securityContext": CONTEXT | {"appArmorProfile": field}}
     plain = {"name": "c", "image": "i", "securityContext": CONTEXT}

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Client certificates: who may request what from the guard, and responses without one. `tools/dev
-test guard`, without a cluster."""
+"""Client certificates: which requests each one allows, and the responses without one.
+
+`tools/dev test guard` runs it, without a cluster.
+"""
 from pathlib import Path
 
 import pytest

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A grant that is revoked while the guard's connections are silently dead: it must not apply for
-longer than 90 seconds."""
+"""A grant is revoked while the guard's connections are silently dead.
+
+It must not apply for longer than 90 seconds.
+"""
 import json
 import subprocess
 import time

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard's own decisions compared with the API server's: rules around hostUsers, and access to
-constraints."""
+"""The guard's decisions compared with the API server's: hostUsers, and access to constraints."""
 import json
 import os
 import random

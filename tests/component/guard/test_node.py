@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Admitted pods on a node with a stock kubelet and nodens-cri: processes have the expected IDs.
-`tools/dev test guard-node`."""
+"""Admitted pods on a node: their processes have the expected IDs. `tools/dev test guard-node`.
+
+The node has a stock kubelet and nodens-cri.
+"""
 import json
 from collections.abc import Iterator
 from typing import Any

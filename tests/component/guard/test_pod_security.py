@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pod security under our labels, beside the plugin in the API server: the same labels under both
-prefixes, and the same texts."""
+"""Pod security under our labels, beside the plugin in the API server.
+
+The same labels under both prefixes give the same texts.
+"""
 import itertools
 import json
 import random
@@ -26,8 +28,10 @@ def make_namespace(plane: Plane, name: str, labels: dict[str, str]) -> str:
 
 
 def twins(plane: Plane, name: str, labels: dict[str, str]) -> tuple[str, str]:
-    """Two namespaces with the same labels, one under our prefix and one under the plugin's. An API
-    server sends equal warnings once."""
+    """Two namespaces with the same labels, one under our prefix and one under the plugin's.
+
+    An API server sends equal warnings once.
+    """
     return (make_namespace(plane, f"{name}-ours", {OURS + key: value for key, value in labels.items()}),
             make_namespace(plane, f"{name}-theirs", {THEIRS + key: value for key, value in labels.items()}))
 
@@ -41,8 +45,10 @@ def creation(namespace: str, thing: dict[str, Any]) -> dict[str, Any]:
 
 
 def audit_of(plane: Plane, ids: set[str]) -> dict[str, dict[str, str]]:
-    """Annotations of pod security in the audit log, by event and as [ours, theirs]. An event may be
-    written after its response."""
+    """Annotations of pod security in the audit log, by event and as [ours, theirs].
+
+    An event may be written after its response.
+    """
     found: dict[str, dict[str, str]] = {}
 
     def complete() -> bool:
@@ -66,8 +72,10 @@ def theirs(annotations: dict[str, str]) -> dict[str, str]:
 
 
 def compare(plane: Plane, pairs: list[tuple[str, str]], things: list[dict[str, Any]]) -> tuple[int, int, int]:
-    """Creates each thing in both namespaces of a pair: status, denial, warnings and audit
-    annotations are equal. Returns how many there were of each."""
+    """Creates each object in both namespaces of a pair; all answers must be equal.
+
+    These are status, denial, warnings and audit annotations. Returns how many there were of each.
+    """
     requests = [creation(name, thing) for thing, pair in zip(things, itertools.cycle(pairs)) for name in pair]
     answers = batch.run(plane.one, requests)
     notes = audit_of(plane, {answer[3] for answer in answers})

@@ -52,8 +52,10 @@ def test_pods_use_the_block_and_level_of_their_namespace(plane: Plane) -> None:
 
 
 class Leaders:
-    """The leader, as reported by the guards; polled all the time, so that a new leader can be
-    killed at work."""
+    """The leader, as reported by the guards.
+
+    It is polled all the time, so that a new leader can be killed at work.
+    """
 
     def __init__(self, plane: Plane) -> None:
         self.process = subprocess.Popen(plane.one.command(["python3", "-B", "-u", "/nodens/tests/component/guard/talk.py", "leaders",

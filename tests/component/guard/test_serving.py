@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guard as a server: large and deep bodies, slow and disconnecting clients, certificate
-renewal, metrics."""
+"""The guard as a server: large bodies, bad clients, certificate renewal, metrics."""
 import json
 import shutil
 import subprocess
@@ -77,8 +76,10 @@ def test_metrics_follow_reviews(plane: Plane) -> None:
 
 
 def test_many_pods_cost_one_query_for_each_constraint(plane: Plane) -> None:
-    """No user here may use anyuid, which comes first and fits: the RBAC index cannot deny for other
-    authorizers, so the API server is queried."""
+    """No user here may use anyuid, which comes first and fits.
+
+    The RBAC index cannot deny for other authorizers, so the API server is queried.
+    """
     ns = plane.namespace("crowd")
     for user, role in (("bertha", "edit"), ("carla", "edit"), ("carla", "nodens:scc:anyuid")):
         plane.grant(ns, role, user)
@@ -103,8 +104,10 @@ def crowd(plane: Plane, manners: str) -> dict[str, Any]:
 
 
 def test_many_users_are_answered_over_few_connections(plane: Plane) -> None:
-    """Without HTTP/2, where each query in flight has a connection of its own. A pod here needs
-    twenty, and 25 are created at a time."""
+    """Without HTTP/2 each query in flight has its own connection.
+
+    A pod here needs twenty, and 25 are created at a time.
+    """
     found = crowd(plane, "patient")
     assert found["reviews"] == found["allowed"] > 100, found
     assert found["sockets"] < 25 + 2 * 32, found

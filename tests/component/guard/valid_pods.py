@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated pods that an API server accepts, except for the rules under test: those around
-hostUsers, on request."""
+"""Generated pods that an API server accepts, except, on request, for the rules around hostUsers."""
 import random
 from typing import Any
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-cri with a store of its own and a registry that can be slow: what becomes of the store when something is killed or the disk is
-full."""
+"""nodens-cri with its own store and a slow registry, for kills and full disks."""
 import os
 import subprocess
 from collections.abc import Iterator

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-cri or its helper is killed at any instant of pulls, removals and the sweeping of garbage: the next daemon finds a consistent
-store."""
+"""The store stays consistent if nodens-cri or its helper is killed during pulls and removals.
+
+Garbage collection is interrupted too; the next daemon checks the store.
+"""
 import os
 import random
 import signal

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generated pods: every field that a check evaluates, with good, bad, missing, null and unusual
-values.
+"""Generated pods: every field that a check evaluates, with good, bad, missing and null values.
 
 Most pods are nearly good and bad in a few places, so that each check is reached alone as well as
 among others; some are random. Now and then a value has the wrong type: then neither side may decode

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pulls and unpacks one image with nodens-fetch and nodens-unpack and with containerd, from the
-same registry to the same disk, in turns.
+"""Pulls and unpacks one image with our helpers and with containerd, in turns.
 
     tools/dev shell -- python3 tests/component/pull/bench.py [--layers 10] [--mebibytes 100]
                                                              [--rounds 3] [--small]
 
-Prints wall-clock and CPU seconds (on a busy host only the latter compare), the ratios, and the
-memory of the processes (proportional set size, summed, sampled while it runs)."""
+Both use the same registry and the same disk. Prints wall-clock and CPU seconds (on a busy host only
+the latter compare), the ratios, and the memory of the processes (proportional set size, summed,
+sampled while it runs).
+"""
 import argparse
 import os
 import random

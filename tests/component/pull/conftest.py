@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixtures. The tests need root in the Debian 13 root: `tools/dev shell -- python3 -m pytest
-tests/component/pull`."""
+"""Fixtures of tests that need root in the Debian 13 root.
+
+    tools/dev shell -- python3 -m pytest tests/component/pull
+"""
 import os
 import subprocess
 from collections.abc import Iterator

@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A compromised nodens-fetch, started by nodens-cri: it can write to blobs/ (descriptor 4) and
-partial/ (6), send messages to the unpacker (3) and lines to the daemon (1). The name of the
-requested image selects the attack. plan.json beside its link names victims."""
+"""A compromised nodens-fetch, started by nodens-cri.
+
+It can write to blobs/ (descriptor 4) and partial/ (6), send messages to the unpacker (3) and lines
+to the daemon (1). The name of the requested image selects the attack. plan.json beside its link
+names victims.
+"""
 import hashlib
 import io
 import json
@@ -147,8 +150,7 @@ class Fetcher:
         self.offer(self.plan["victim"])
 
     def swap(self) -> None:
-        """Sends the victim's archive and replaces half of it after the unpacker has begun to
-        read."""
+        """Sends the victim's archive and replaces half of it while the unpacker reads."""
         honest, evil = bytes.fromhex(self.plan["archive"]), archive(etc_passwd=b"PLANTED PLANTED")
         path = Path(self.blobs, "data")
         path.write_bytes(honest)

@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""A fully compromised nodens-unpack, its supervisor included: its events are trusted, but the store
-accepts only directories, and only those that it sees. plan.json beside its link names the
-replacement of layers/<chain>."""
+"""A fully compromised nodens-unpack, its supervisor included.
+
+Its events are trusted, but the store accepts only directories, and only those that it sees.
+plan.json beside its link names the replacement of layers/<chain>.
+"""
 import json
 import os
 import socket

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command in a user namespace like that of a rootless node: `python3 rootless.py FIRST COUNT
-COMMAND...`.
+"""Runs a command in a user namespace like that of a rootless node.
+
+    python3 rootless.py FIRST COUNT COMMAND...
 
 IDs from 0 on are FIRST and following outside; the command is root inside, with its own mount
-namespace, and unprivileged outside."""
+namespace, and unprivileged outside.
+"""
 import os
 import sys
 

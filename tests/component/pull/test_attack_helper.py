@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks by a compromised fetcher, decompressor, archive reader or unpacker: those of evil.c run
-inside their real jails, evil_fetcher.py and evil_unpacker.py replace the whole program under a
-real nodens-cri."""
+"""Attacks by a compromised fetcher, decompressor, archive reader or unpacker.
+
+Those of evil.c run inside their real jails; evil_fetcher.py and evil_unpacker.py replace the whole
+program under a real nodens-cri.
+"""
 import ctypes
 import hashlib
 import json
@@ -52,8 +54,7 @@ def landlock() -> int:
 
 
 def test_code_in_the_fetcher_reaches_no_tree_and_no_other_process(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """Code in the fetcher's jail tries to open trees, to fork, to create unix sockets and to attack
-    the kernel."""
+    """Code in the fetcher's jail opens trees, forks, makes unix sockets, attacks the kernel."""
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     found = attempts(result)
     assert result.error["message"] == "the attack is over"
@@ -65,15 +66,16 @@ def test_code_in_the_fetcher_reaches_no_tree_and_no_other_process(store: puller.
 
 @pytest.mark.skipif(landlock() < 4, reason="needs Landlock version 4, for TCP ports")
 def test_landlock_confines_the_fetcher(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """Code in the fetcher's jail tries to listen on a port, which its system call filter alone
-    would allow."""
+    """Code in the fetcher's jail listens on a port, which its system call filter would allow."""
     result, _ = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     assert attempts(result)["bind"] == "EACCES"
 
 
 def test_code_in_the_fetcher_can_leave_nothing_but_files(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """Code in the fetcher's jail leaves links, directories and files with future times where a
-    later pull or the daemon would use them."""
+    """Code in the fetcher's jail leaves links and odd files where others would use them.
+
+    These are links, directories and files with future times, for a later pull or the daemon.
+    """
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), program=evil("fetcher"))
     found = attempts(result)
     for what in ("symlink in partial", "symlink in blobs", "directory in partial", "hard link in partial", "rename in partial",
@@ -83,8 +85,7 @@ def test_code_in_the_fetcher_can_leave_nothing_but_files(store: puller.Store, re
 
 
 def test_code_in_the_archive_reader_reaches_only_its_own_tree(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """The archive reader tries to leave its tree, to start processes, and to forge another stream's
-    digest."""
+    """The archive reader leaves its tree, starts processes, and forges another stream's digest."""
     result, staging = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store), unpacker=evil("tar"))
     found = attempts(result)
     assert {found[way]
@@ -97,8 +98,7 @@ def test_code_in_the_archive_reader_reaches_only_its_own_tree(store: puller.Stor
 
 
 def test_code_in_the_archive_reader_cannot_change_a_finished_layer(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """The reader of the second layer's archive tries to access the first layer, of this pull and of
-    the store."""
+    """The reader of the second layer accesses the first one, of this pull and of the store."""
     done, first = puller.run(store, puller.request(registry.serve(Image().layer(HONEST)), store))
     store.commit(first)
     before = picture(store.layers)
@@ -110,8 +110,7 @@ def test_code_in_the_archive_reader_cannot_change_a_finished_layer(store: puller
 
 
 def test_code_that_finalizes_a_layer_cannot_change_the_layers_below(store: puller.Store, registry: fake_registry.Registry) -> None:
-    """A finalizing process tries to write, link, move and remount the layer below, which it can
-    read."""
+    """A finalizing process writes, links, moves and remounts the layer below, which it can read."""
     # etc is implied, so the layer is finalized
     image = Image().layer(HONEST).layer(tar(entry("etc/more", b"y")))
     result, staging = puller.run(store, puller.request(registry.serve(image), store), unpacker=evil("finalize"))
@@ -144,8 +143,7 @@ class Node:
         self.client: Any = None
 
     def start(self, plan: dict[str, object], **programs: str) -> None:
-        """Programs by their setting; each runs from the scratch directory that contains its
-        plan."""
+        """Programs by their setting; each runs from the scratch directory that has its plan."""
         (self.directory / "plan.json").write_text(json.dumps(plan))
         for setting, script in programs.items():
             shutil.copy(HERE / script, self.directory / script)
@@ -199,8 +197,10 @@ TRICKS = {
 
 @pytest.mark.parametrize("trick", TRICKS)
 def test_a_compromised_fetcher_cannot_place_a_tree(node: Node, registry: fake_registry.Registry, trick: str) -> None:
-    """A compromised fetcher plants trees, forges the unpacker's events, exchanges archives, skips
-    the sync or sends invalid messages."""
+    """A compromised fetcher plants trees and forges the unpacker's events.
+
+    It also exchanges archives, skips the sync and sends invalid messages.
+    """
     node.start({"victim": sha(HONEST), "archive": HONEST.hex()}, fetchHelper="evil_fetcher.py")
     assert TRICKS[trick] in node.refusal(f"evil.example/{trick}:1")
     assert node.layers() == []
@@ -212,8 +212,7 @@ def test_a_compromised_fetcher_cannot_place_a_tree(node: Node, registry: fake_re
 
 @pytest.mark.parametrize("trick", ["link", "tree", "file", "fifo"])
 def test_a_compromised_unpacker_cannot_place_a_link_in_the_store(node: Node, trick: str) -> None:
-    """A compromised unpacker offers a link, a tree that is a link, or a description that is a link
-    or a FIFO."""
+    """A compromised unpacker offers a link, or a tree or description that is a link or a FIFO."""
     (node.directory / "plan.json").write_text("{}")
     node.start({"victim": sha(HONEST), "chain": sha(HONEST), "elsewhere": str(node.directory / "elsewhere"), "trick": trick, "archive": ""},
                fetchHelper="evil_fetcher.py", unpackHelper="evil_unpacker.py")

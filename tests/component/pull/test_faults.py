@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fault injection in nodens-fetch and nodens-unpack: every system call that changes something fails
-once, one after the other, in each of their processes.
+"""Fault injection in nodens-fetch and nodens-unpack: each system call fails once.
 
-One of the two programs is built from faulty.c: the program itself with a table of system calls in
-which the n-th call of a kind fails. After any fault both must exit by themselves, one must report
-the reason, and no process and nothing outside their staging directory may be left. If they report
-success, the unpacked image must be complete."""
+These are all calls that change something, one in each run, in each of their processes. One of the two programs is built from
+faulty.c: the program itself with a table of system calls in which the n-th call of a kind fails.
+After any fault both must exit by themselves, one must report the reason, and no process and nothing
+outside their staging directory may be left. If they report success, the unpacked image must be
+complete.
+"""
 import errno
 import hashlib
 import os

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The jails of nodens-fetch and nodens-unpack, examined from outside while they run:
-src/pull/jail/jail.h has the table of their rights."""
+"""The jails of nodens-fetch and nodens-unpack, examined from outside while they run.
+
+src/pull/jail/jail.h has the table of their rights.
+"""
 import os
 import threading
 import time
@@ -44,8 +46,7 @@ class Cells:
 
 @pytest.fixture
 def cells(store: puller.Store, registry: fake_registry.Registry) -> Iterator[Cells]:
-    """A pull that has received half of its layer and waits for its registry: every process runs and
-    waits."""
+    """A pull that has half of its layer and waits for its registry, so that every process waits."""
     half, go_on = threading.Event(), threading.Event()
 
     def send(handler: Any) -> None:

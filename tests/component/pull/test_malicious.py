@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hostile images, manifests and registries. Each case is rejected with an error event, or is
-harmless in a way that is checked. In every case the helper exits by itself and leaves no
-process, and nothing outside its staging directory has changed."""
+"""Hostile images, manifests and registries.
+
+Each case is rejected with an error event, or is harmless in a way that is checked. In every case
+the helper exits by itself and leaves no process, and nothing outside its staging directory has
+changed.
+"""
 import gzip
 import hashlib
 import json

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-fetch and nodens-unpack against the real registry, with TLS and token authentication:
-requests, and the resulting files."""
+"""Pulls from the real registry, with TLS and tokens: requests, and the resulting files."""
 import json
 import os
 import random

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-fetch and nodens-unpack in a rootless node: root of a user namespace with 65536 IDs,
-unprivileged outside."""
+"""Pulls in a rootless node: root of a user namespace with 65536 IDs, unprivileged outside."""
 import os
 import shutil
 import sys

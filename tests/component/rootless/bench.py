@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Benchmark of nodens-rootless and RootlessKit 3.1 in one run: ports, egress, memory and start
-time. `tools/dev bench rootless` runs it in the chroot.
+"""Benchmark of nodens-rootless and RootlessKit 3.1 in one run: `tools/dev bench rootless`.
 
-All setups run at once and take turns, so that load on the host affects them alike. Each transfers
-the same bytes between the same two programs: a client on the host and a server in the node
-("direct" and "bare splice": next to it). Prints the results and writes them as JSON."""
+It measures ports, egress, memory and start time, in the chroot. All setups run at once and take
+turns, so that load on the host affects them alike. Each transfers the same bytes between the same
+two programs: a client on the host and a server in the node ("direct" and "bare splice": next to
+it). Prints the results and writes them as JSON.
+"""
 import argparse
 import contextlib
 import json
@@ -279,8 +280,10 @@ STARTS: dict[str, Callable[[], list[str]]] = {
 
 
 def first_connection(argv: list[str]) -> float:
-    """Milliseconds from the launcher's exec to a TCP connection made inside, measured with the
-    clocks of the shells around it, which start quickly."""
+    """Milliseconds from the launcher's exec to a TCP connection made inside.
+
+    They are measured with the clocks of the shells around it, which start quickly.
+    """
     inside = f"exec 3<>/dev/tcp/{machine.ROUTER4}/{machine.ECHO} && read -r who <&3 && echo $EPOCHREALTIME"
     done = subprocess.run(machine.as_user("bash", "-c", 'echo $EPOCHREALTIME; exec "$@"', "bash", *argv, "bash", "-c", inside),
                           env=machine.environment(), cwd="/", check=True, capture_output=True, text=True, timeout=60)
@@ -308,8 +311,10 @@ def measure(name: str, way: Way, seconds: float) -> None:
 
 
 def exchange(ways: list[Way]) -> None:
-    """Small requests on one connection of each setup, a few at a time: scheduling noise affects all
-    setups alike."""
+    """Small requests on one connection of each setup, a few at a time.
+
+    So scheduling noise affects all setups alike.
+    """
     with contextlib.ExitStack() as stack:
         open_ones = [stack.enter_context(connect(way.address, way.port)) for way in ways]
         for connection in open_ones:

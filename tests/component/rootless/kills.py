@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kills each process that serves a node 50 times under continuous traffic. Run by the proof, not by
-every test run."""
+"""Kills each process that serves a node 50 times under continuous traffic.
+
+The proof runs it, not every test run.
+"""
 import json
 import subprocess
 import time

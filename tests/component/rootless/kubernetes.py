@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy 1.36.3 in a node, and pod traffic between two nodes. Run by the proof: the first test
-needs `tools/dev gobin kubernetes`."""
+"""kube-proxy 1.36.3 in a node, and pod traffic between two nodes.
+
+The proof runs it; the first test needs `tools/dev gobin kubernetes`.
+"""
 import contextlib
 import json
 import shutil

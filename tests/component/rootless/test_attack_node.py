@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks on the user by root of a node, who may also control the node's init: it can be traced
-from inside."""
+"""Attacks on the user by root of a node.
+
+It may also control the node's init, which can be traced from inside.
+"""
 import os
 import re
 import subprocess
@@ -46,8 +48,10 @@ def inside(node: Node, code: str, **options: object) -> str:
 
 
 def test_a_process_cannot_be_hijacked_while_it_enters_a_node(prey: Node) -> None:
-    """A process in the node waits for the processes of a shell, and tries to take their descriptors
-    and to trace them before they execute anything."""
+    """A process in the node takes descriptors of a shell's processes, and traces them.
+
+    It waits for them, to act before they execute anything.
+    """
     watcher = PRELUDE + """
 import time
 seen, end = set(), time.monotonic() + 60
@@ -77,8 +81,7 @@ while time.monotonic() < end and not os.path.exists("/run/enough"):
 
 
 def test_peers_of_the_control_socket_are_out_of_reach() -> None:
-    """The node takes the sockets of its init, asks the kernel for the peer processes, and attacks
-    those outside."""
+    """The node finds the peers of its init's sockets, and attacks those outside."""
     said = machine.node_run(*machine.python(PRELUDE + """
 peers = 0
 for fd in descriptors_of(1):
@@ -100,8 +103,10 @@ print("peers", peers)
 
 
 def test_the_builders_user_namespace_is_out_of_reach(prey: Node) -> None:
-    """The read-only binds belong to the user namespace above the node's; the node tries all ways to
-    get its descriptor."""
+    """The node tries all ways to get a descriptor of the user namespace above its own.
+
+    The read-only binds belong to that namespace.
+    """
     said = inside(prey, """
 for kind in ("user", "mnt", "net", "pid", "cgroup"):
     fd = os.open(f"/proc/1/ns/{kind}", os.O_RDONLY)
@@ -115,8 +120,10 @@ for kind in ("user", "mnt", "net", "pid", "cgroup"):
 
 
 def test_unmounting_does_not_reveal_the_host(prey: Node) -> None:
-    """Unmounts everything possible, from the last mount to the first, then looks for files of the
-    host and for the builder's directories."""
+    """The node unmounts all it can, from the last mount to the first.
+
+    Then it looks for files of the host and for the builder's directories.
+    """
     said = inside(prey, f"""
 import subprocess
 script = '''import ctypes, os
@@ -141,8 +148,10 @@ KEEP = "import time\nsys.stdout.flush()\ntime.sleep(1000)"
 
 
 def test_keys_of_the_user_cannot_be_read(prey: Node) -> None:
-    """The user's kernel keyrings have numbers that any process may guess; the node links them to
-    its own and reads the keys."""
+    """The node links the user's kernel keyrings to its own, and reads the keys.
+
+    Keyrings have numbers that any process may guess.
+    """
     with subprocess.Popen(machine.as_user(*machine.python(PRELUDE + ADD_KEY + KEEP)), stdout=subprocess.PIPE, text=True,
                           env=machine.environment(), cwd="/") as owner:
         assert owner.stdout
@@ -163,8 +172,7 @@ attempt("request", lambda: call(249, b"user", b"nodens-secret", None, 0))
 
 
 def test_the_callers_session_keyring_is_not_inherited() -> None:
-    """A command that a user with a session keyring runs in a node lists the keys that it
-    possesses."""
+    """A command in a node lists the keys that it possesses, for a user with a session keyring."""
     attack = """
 room = ctypes.create_string_buffer(100)
 attempt("own session", lambda: (call(KEYCTL, 10, -3, b"user", b"nodens-session", 0)))
@@ -217,8 +225,10 @@ time.sleep(1000)
 
 
 def test_an_impostor_at_the_control_socket_gets_nothing() -> None:
-    """The node takes the listening socket of its init and answers the programs outside, with its
-    own descriptors and messages."""
+    """The node takes the listening socket of its init and answers the programs outside.
+
+    It sends its own descriptors and messages.
+    """
     impostor = PRELUDE + """
 listener = None
 for fd in descriptors_of(1):
@@ -249,8 +259,7 @@ while True:
 
 
 def test_purge_does_not_follow_links_in_the_data_directory() -> None:
-    """The node fills its data directory with links and names that point to the user's files, and
-    the user purges it."""
+    """The node fills its data directory with links to the user's files, and the user purges it."""
     victim = HOME / "victim"
     victim.mkdir(exist_ok=True)
     (victim / "file").write_text("kept")
@@ -266,8 +275,10 @@ def test_purge_does_not_follow_links_in_the_data_directory() -> None:
 
 
 def test_frames_for_the_hosts_loopback_are_not_delivered(prey: Node) -> None:
-    """The node writes Ethernet frames itself, to addresses that its own kernel would not send to,
-    and waits for replies."""
+    """The node writes Ethernet frames to addresses that its own kernel would not send to.
+
+    Then it waits for replies.
+    """
     said = inside(prey, f"""
 import select, subprocess, time
 raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3)); raw.bind(("tap0", 0))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nodens check --rootless`: missing requirements for nodes of an ordinary user, with the commands
-that fix them."""
+"""`nodens check --rootless`: missing requirements, with the commands that fix them."""
 import json
 import subprocess
 from typing import Any

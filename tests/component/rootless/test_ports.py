@@ -65,8 +65,10 @@ def test_a_server_in_the_node_sees_the_clients_address(served: machine.Node, kin
 @pytest.mark.parametrize("kind", ["tcp", "udp"])
 @pytest.mark.parametrize(("address", "client"), FAMILIES)
 def test_a_pod_behind_dnat_sees_the_clients_address(served: machine.Node, kind: str, address: str, client: str) -> None:
-    """As with kube-proxy and hostPorts: the packet goes on to another network namespace, with its
-    source address unchanged."""
+    """As with kube-proxy and hostPorts, the packet goes on to another network namespace.
+
+    Its source address is unchanged.
+    """
     served.shell(
         "sh",
         "-ec",
@@ -396,8 +398,10 @@ def sockets_of(pid: int) -> list[int]:
 
 @pytest.mark.parametrize("kind", ["tcp", "udp"])
 def test_a_closed_socket_that_another_process_holds_leaves_the_epoll(served: machine.Node, kind: str) -> None:
-    """Init passes sockets, and may close its own descriptors later than the forwarder does: epoll
-    must not keep freed objects."""
+    """epoll must not keep freed objects.
+
+    Init passes sockets, and may close its own descriptors later than the forwarder does.
+    """
     forwarder = part(served, "forward")
     before = watched(forwarder)
     number = add(served, f"8190:{SERVER}/{kind}")[0]
@@ -456,8 +460,10 @@ for thread in threads: thread.join()
 
 
 def test_clients_that_disconnect_at_any_moment_do_not_affect_others(served: machine.Node) -> None:
-    """Also during bulk transfers, where the kernel splices and reports a reset to the forwarder by
-    a signal. No server listens behind 8212."""
+    """Also during bulk transfers, where the kernel splices and reports a reset by a signal.
+
+    No server listens behind 8212.
+    """
     served.shell("sh", "-c", 'setsid python3 -c "$0" >/run/rude 2>&1 & while ! grep -qx ready /run/rude; do sleep 0.02; done', RUDE_SERVER)
     forwarder, controller = part(served, "forward"), part(served, "api")
     before = watched(forwarder)

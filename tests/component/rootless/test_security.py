@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attempts of root of a node that must fail. Root in the node is the user outside, so everything
-that would obey the user must be out of reach."""
+"""Attempts of root of a node that must fail.
+
+Root in the node is the user outside, so everything that would obey the user must be out of reach.
+"""
 import os
 import socket
 from collections.abc import Iterator
@@ -24,8 +26,7 @@ def unix_listener(path: Path) -> socket.socket:
 
 @pytest.fixture(scope="module", params=["pasta", "slirp4netns"])
 def inside(request: pytest.FixtureRequest) -> Iterator[Node]:
-    """A node on a host with everything that a desktop has: agents, buses, secrets, another user's
-    process."""
+    """A node on a host with a desktop's agents, buses and secrets, and another user's process."""
     sockets = [unix_listener(BUS), unix_listener(RUNTIME / "systemd/private"), unix_listener(AGENT)]
     abstract = machine.subprocess.Popen(machine.within("alpha", "python3", "-c",
                                         "import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('\\0nodens-abstract'); s.listen(); "

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The terminal of `run` and `shell`: it behaves like a direct connection, and processes in the node
-never have it."""
+"""The terminal of `run` and `shell`: it works like a direct one; no process in the node has it."""
 import fcntl
 import os
 import pty

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histories of a node's user namespaces, drawn at random: settings, operations, and changes of the
-files.
+"""Histories of a node's user namespaces, drawn at random: settings, operations, changes of files.
 
 A history has pods of a small pool on a small range, so that blocks run out, collide and are reused;
 now and then the whole default range. It is determined by its number and the seed, before anything

@@ -185,8 +185,10 @@ class Run:
         return False
 
     def opened(self, problems: dict[str, str]) -> bool:
-        """Our quarantine has the pods that the kubelet failed on, for the same reasons, and all
-        pods with a foreign file."""
+        """Our quarantine has the pods that the kubelet failed on, and all pods with a foreign file.
+
+        The reasons are the same.
+        """
         quarantine = self.ours.ask(op="state")["quarantine"]
         odd = [pod for pod in quarantine if pod not in problems and foreign(self.ours, pod)]
         # the kubelet accepted these, and may have failed on others because of them: once more
@@ -207,8 +209,7 @@ class Run:
         return True
 
     def other_reason(self, ours: str, theirs: str) -> bool:
-        """A foreign file is refused as such before its contents are read, which the kubelet may
-        refuse too."""
+        """A foreign file is refused before its contents, which the kubelet may refuse, are read."""
         self.differ("7")
         return ours != theirs
 
@@ -322,8 +323,10 @@ class Run:
         return directory.is_dir() and not directory.is_symlink()
 
     def after_release(self, pods: list[str], error: str | None, again) -> None:
-        """Point 5: removes the obstacle, as the error asks for, and repeats the release. Point 3:
-        the file of a pod in quarantine is removed with the pod."""
+        """Removes the obstacle that the error names, and repeats the release (point 5).
+
+        The file of a pod in quarantine is removed with the pod (point 3).
+        """
         if error:
             stuck = [pod for pod in pods if self.ours.shape(pod)[0] in ("directory", "pod is file", "pod is link")]
             if not stuck:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two sides of a comparison: a program that answers JSON lines, and the kubelet's root
-directory it works on."""
+"""The two sides of a comparison: a program that answers JSON lines, and its kubelet directory."""
 import json
 import os
 import shutil
@@ -44,8 +43,10 @@ class Side:
         return self.pods / pod / FILE
 
     def shape(self, pod: str) -> tuple[str, bytes | str | None]:
-        """The type of a pod's file: ('file', its bytes), ('link', its target), ('directory' or
-        'nothing', None), or ('pod is ...')."""
+        """The type of a pod's file: ('file', its bytes), ('link', its target), and others.
+
+        The others are ('directory' or 'nothing', None), and ('pod is ...').
+        """
         directory = self.pods / pod
         try:
             mode = os.lstat(directory).st_mode

@@ -80,8 +80,10 @@ BRIDGE4, BRIDGE6 = "10.0.3.1", "fd03::1"
 
 @contextlib.contextmanager
 def bridge(allowed: str = "worker veth lxcbr0 20\n") -> Iterator[None]:
-    """lxc-user-nic, and a bridge on alpha on which the user may have links: LXC's root is laid over ours, and a directory with its list
-    over /etc."""
+    """lxc-user-nic, and a bridge on alpha on which the user may have links.
+
+    LXC's root is mounted over ours, and a directory with its list over /etc.
+    """
     roots = sorted(Path("/cache/roots/lxc").glob("*/usr/libexec/lxc/lxc-user-nic"), key=lambda path: path.stat().st_mtime)
     assert roots, "`tools/dev root lxc` has not been run"
     list_of = Path("/tmp/over-etc/lxc/lxc-usernet")
@@ -129,7 +131,8 @@ def environment(**more: str) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(HOME), "USER": "worker", "XDG_RUNTIME_DIR": str(RUNTIME), "LANG": "C.UTF-8", **more}
 
 
-# A child on a stack of its own (clone) that ends or executes: AddressSanitizer reports that it does not know that stack.
+# A child on a stack of its own (clone) that ends or executes: AddressSanitizer reports that it does
+# not know that stack.
 STACKS = re.compile(r"==\d+==WARNING: ASan is ignoring requested __asan_handle_no_return.*\nFalse positive.*\nFor details.*\n")
 
 

@@ -5,7 +5,8 @@
     one = pod.container(["sleep", "4321"])
     assert one.output("id -u") == "0"
 
-The kubelet's part is done here: the pod's cgroup with its controllers, the log directory, the block of IDs.
+The kubelet's part is done here: the pod's cgroup with its controllers, the log directory and the
+block of IDs.
 """
 import contextlib
 import itertools

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Drives nodens-fetch and nodens-unpack as nodens-cri does: a socket pair between them, a request on the fetcher's standard input,
-directories on
-descriptors, JSON lines back from each."""
+"""Drives nodens-fetch and nodens-unpack as nodens-cri does.
+
+There is a socket pair between them. The fetcher gets a request on standard input and directories
+as descriptors; both send JSON lines back.
+"""
 import contextlib
 import json
 import os
@@ -31,9 +33,11 @@ SETTLING = 60      # for killed processes to be gone
 
 @dataclass
 class Result:
-    """How a run ended. The events are the fetcher's, and the unpacker's error in place of them when it has one; `unpacked` and `synced` are
-    the
-    unpacker's."""
+    """How a run ended.
+
+    The events are the fetcher's, or the unpacker's error if it has one; `unpacked` and `synced` are
+    the unpacker's.
+    """
 
     code: int
     events: list[dict[str, Any]]

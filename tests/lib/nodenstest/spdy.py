@@ -17,7 +17,8 @@ from .upgrade import PATIENCE, Refused, Upgraded, knock
 SYN_STREAM, SYN_REPLY, RST_STREAM, SETTINGS, PING, GOAWAY = 1, 2, 3, 4, 6, 7
 FIN = 1
 
-# SPDY/3's dictionary (protocol draft 3, section 2.6.10.1): names with their lengths before them, then a text.
+# SPDY/3's dictionary (protocol draft 3, section 2.6.10.1): names with their lengths before them,
+# then a text.
 WORDS = """options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow authorization
 cache-control connection content-base content-encoding content-language content-length content-location content-md5 content-range
 content-type date etag expect expires from host if-match if-modified-since if-none-match if-range if-unmodified-since last-modified

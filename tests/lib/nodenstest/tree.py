@@ -101,8 +101,10 @@ def fingerprint(root: Path) -> str:
 
 @contextlib.contextmanager
 def merged(layers: list[Path], place: Path) -> Iterator[Path]:
-    """The layers, the lowest first, as a container sees them: overlayfs with marks in user.* attributes. Layers are named one by one, since
-    sixty of them are longer than the one page that mount(2) takes."""
+    """The layers, lowest first, as a container sees them: overlayfs, with marks in user.* xattrs.
+
+    Each layer is passed separately, because sixty of them exceed the one page that mount(2) takes.
+    """
     libc = ctypes.CDLL(None, use_errno=True)
     place.mkdir(exist_ok=True)
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""This tree beside a commit before it, in turns in one run: what a change that should cost nothing costs.
+"""This tree beside an earlier commit, in turns in one run: the cost of a change.
 
-The old tree is unpacked and built below build/before. `bench cri` and `bench guard` run as each tree has them, in a short form; `bench
-rootless` as
-this tree has it, with the programs of both. Old and new take turns, so that what disturbs the machine disturbs both. A figure is a cost:
-less is better.
-A ratio is new to old, each the mean of the middle half of its samples.
+The old tree is unpacked and built below build/before. `bench cri` and `bench guard` run as each
+tree has them, in a short form; `bench rootless` as this tree has it, with the programs of both. Old
+and new take turns, so that load on the host affects both. A figure is a cost: less is better. A
+ratio is new to old, each the mean of the middle half of its samples.
 """
 import json
 import shutil

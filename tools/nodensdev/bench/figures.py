@@ -9,7 +9,8 @@ from .guest.subjects import START, STEPS
 
 ENGINE = "engine"
 END = STEPS[4:]
-# A runtime may do in one call what another does in the next (create or start, stop or remove): only the sums can be compared.
+# A runtime may do in one call what another does in the next (create or start, stop or remove): only
+# the sums can be compared.
 SUMS = {
     "container start (Create + Start)": ("CreateContainer", "StartContainer"),
     "container end (Stop + Remove)": ("StopContainer", "RemoveContainer"),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kyverno's admission controller beside nodens-guard: on an API server of its own, with one rule of pod security, driven on its webhook's
-port.
+"""Kyverno's admission controller beside nodens-guard, driven on its webhook's port.
 
-It gets what is lightest for it: a cluster with nothing but the load's namespaces, no reports, no events, the leader's work done before the
+It has its own API server and one rule of pod security, and the lightest load possible: a cluster
+with nothing but the load's namespaces, no reports, no events, the leader's work done before the
 load.
 """
 import json

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/dev bench rootless`: ports, egress, memory and starts of nodens-rootless, beside RootlessKit's drivers, bare splice and no proxy
-at all."""
+"""`tools/dev bench rootless`: ports, egress, memory and starts of nodens-rootless.
+
+They are measured beside RootlessKit's drivers, bare splice and no proxy at all.
+"""
 import json
 import os
 import statistics

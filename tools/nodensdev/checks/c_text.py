@@ -4,7 +4,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-# A quote after a digit separates digits (1'000); the name of an included file is not text for users.
+# A quote after a digit separates digits (1'000); the name of an included file is not text for
+# users.
 TOKEN = re.compile(r"""
     (?P<comment> /\*.*?\*/ | //[^\n]* )
   | (?P<include> ^[ \t]*\#[ \t]*include\b[^\n]* )

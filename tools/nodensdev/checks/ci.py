@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The gate: everything that must be green before a change lands, quick checks first. `.ci/run` is this command.
+"""The gate: everything that must pass before a change lands, quick checks first: `.ci/run`.
 
-Every step gives the same result each time it runs on one tree, also on a loaded machine: seeds and counts are fixed, tests wait for events,
-and each
-step has a time limit. Random search and measured ratios are steps of `tools/dev nightly`; what they find becomes a fixed test here.
-The steps that make what later ones use (roots, Go programs, images) come first, so that the limits of the tests need not allow for them.
+Every step gives the same result each time it runs on one tree, also on a loaded host: seeds and
+counts are fixed, tests wait for events, and each step has a time limit. Random search and measured
+ratios are steps of `tools/dev nightly`; what they find becomes a fixed test here. The steps that
+make what later ones use (roots, Go programs, images) come first, so that the limits of the tests
+need not allow for them.
 """
 import argparse
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/dev lint commits`: subjects of commits since BASE read `area: imperative summary`, in at most 72 columns, with an empty line
-below.
+"""`tools/dev lint commits`: subjects of commits since BASE read `area: imperative summary`.
 
-The area is a part of the tree or several (`cri`, `guard`, `oci, userns`, `tests/cri`); a git revert is left as git writes it.
-A copy without .git has nothing to check; in a shallow clone that does not reach back to BASE, what is there is checked.
+They have at most 72 columns, with an empty line below. The area is a part of the tree or several
+(`cri`, `guard`, `oci, userns`, `tests/cri`); a git revert is left as git writes it. A copy without
+.git has nothing to check; in a shallow clone that does not reach back to BASE, what is there is
+checked.
 """
 import re
 import subprocess

@@ -9,7 +9,8 @@ CAUSES = 12  # lines that name a failure
 END = 12  # the last lines of the log
 WIDTH = 240  # characters of a line
 
-# pytest's summary, meson's list of tests, compilers, ninja, sanitizers, a proof's and a fuzzer's verdict
+# pytest's summary, meson's list of tests, compilers, ninja, sanitizers, a proof's and a fuzzer's
+# verdict
 CAUSE = re.compile(
     r"^(FAILED|ERROR|FAIL|E  ) |\berror: |^ *\d+/\d+ .*\b(FAIL|TIMEOUT|ERROR)\b|^SUMMARY: |runtime error|^ninja: |^not ok |: failed \(exit"
 )

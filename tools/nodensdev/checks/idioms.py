@@ -31,8 +31,8 @@ class Idiom:
         return ALLOWED * max(self.anchors)
 
 
-# Counted in 2026 in passt 2c174f1, crun ba38286f, conmon c3f70a3, systemd ed22b5a (nsresourced, nspawn and machine; basic and core), curl
-# 5c61e16.
+# Counted in 2026 in passt 2c174f1, crun ba38286f, conmon c3f70a3, systemd ed22b5a (nsresourced,
+# nspawn and machine; basic and core), curl 5c61e16.
 IDIOMS = (
     Idiom("whoever, whatever, wherever", re.compile(r"\b(?:who|what|wher)ever\b", re.I), (0.00, 0.00, 0.18, 0.24, 0.12, 0.14)),
     Idiom("somebody, nobody, anybody, everybody", re.compile(r"\b(?:some|no|any|every)body\b", re.I), (0.17, 0.00, 0.18, 0.18, 0.32, 0.02)),

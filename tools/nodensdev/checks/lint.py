@@ -56,16 +56,21 @@ def ships(path: str) -> bool:
 
 
 def tidy(inside: chroot.Prepared) -> bool:
-    """What ships, file by file: it takes seconds each, so what was clean and is as it was is not read again.
-    Tests are read by both compilers, cppcheck and the sanitizers."""
+    """Checks the files that ship, one by one.
+
+    A file takes seconds, so files that were clean and have not changed are not read again. Tests
+    are read by both compilers, cppcheck and the sanitizers.
+    """
     directory = build.ensure(inside, "clang")
     files = [path for path in compiled(directory) if ships(path)]
     return inside.run(["tools/tidy", str(chroot.MEMORIES["tidy"]), f"build/{directory.name}", *files]) == 0
 
 
 def cppcheck_project(directory: Path) -> Path:
-    """The build's compile commands as cppcheck understands them: it knows neither -iquote nor quoted definitions, and generated
-    code is not ours to mend."""
+    """The build's compile commands as cppcheck understands them.
+
+    It knows neither -iquote nor quoted definitions, and generated code is not ours to fix.
+    """
     entries = json.loads((directory / "compile_commands.json").read_text())
     for entry in entries:
         command = entry["command"].replace("-iquote ", "-I")

@@ -9,11 +9,10 @@ from pathlib import Path
 from mypy import api
 
 PACKAGES = ("-p", "nodensdev", "-p", "nodenstest")
-# The packages are checked strictly. Tests may leave out parameters of types and annotations of small functions, and have lambdas with
-# defaults ("misc").
+# The packages are checked strictly. Tests may leave out parameters of types and annotations of
+# small functions, and have lambdas with defaults ("misc").
 FOR_TESTS = ("--allow-any-generics", "--allow-untyped-defs", "--allow-incomplete-defs", "--allow-untyped-calls",
-             "--allow-untyped-decorators",
-             "--disable-error-code=misc")
+             "--allow-untyped-decorators", "--disable-error-code=misc")
 
 
 def main(cache: str, *directories: str) -> int:

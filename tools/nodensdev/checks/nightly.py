@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the gate leaves out because it is random, measures time or takes long. Random steps print their seed; a finding becomes a fixed test
-of the gate.
+"""Steps that the gate leaves out because they are random, measure time or take long.
 
-`--hours` gives the fuzzers their time; the other steps take what they take.
+Random steps print their seed; a finding becomes a fixed test of the gate. `--hours` gives the
+fuzzers their time; the other steps have no limit of that kind.
 """
 import argparse
 

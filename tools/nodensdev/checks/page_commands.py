@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the commands that README.md and the pages of docs/ show, and compares the output with what they print. See pages.py for the markers.
+"""Runs the commands that README.md and the pages of docs/ show, and compares the output.
 
-The blocks of a page with one marker are one session of bash, in the order of the page: variables, directories and background processes
-stay.
-- chroot: the Debian 13 root with the build's programs in PATH, in a copy of the tree. The root is read-only, so `apt install` only
-  verifies that it has the packages.
-- guest: a fresh Debian 13 guest in which the project's Debian packages are installed, in a copy of the tree.
+pages.py describes the markers. The blocks of a page with one marker are one session of bash, in the
+order of the page: variables, directories and background processes stay.
+- chroot: the Debian 13 root with the build's programs in PATH, in a copy of the tree. The root is
+  read-only, so `apt install` only verifies that it has the packages.
+- guest: a fresh Debian 13 guest in which the project's Debian packages are installed, in a copy of
+  the tree.
 
-A ```sh block fails at its first command that fails. Commands of a ```console block may fail; their output must be that of the page: `...`
-on a
-line of its own stands for any lines, numbers and the width of columns may differ.
+A ```sh block fails at its first command that fails. Commands of a ```console block may fail; their
+output must be that of the page: `...` on a line of its own stands for any lines, numbers and the
+width of columns may differ.
 """
 import re
 import shlex

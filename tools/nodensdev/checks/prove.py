@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/dev prove NAME`: shows that a capability does what was promised.
+"""`tools/dev prove NAME`: shows that a capability works as specified.
 
 tests/acceptance/NAME.py holds the checks, in the order in which they run:
 
@@ -7,16 +7,18 @@ tests/acceptance/NAME.py holds the checks, in the order in which they run:
 
     @check("all 65,534 blocks are handed out, recorded and recovered", full_only=True)
     def blocks(proof: Proof) -> None:
-        done = proof.run(["build/gcc/test-all-blocks"])     # in the Debian root; raises when it fails
-        proof.figure("p99 of an allocation", "1.2 us")      # shown beside the verdict
+        done = proof.run(["build/gcc/test-all-blocks"])   # in the Debian root; raises when it fails
+        proof.figure("p99 of an allocation", "1.2 us")    # shown beside the verdict
         proof.expect(done.stdout.count("lost") == 0, "no block is lost")
 
-A check passes when its function returns, and fails when it raises: `proof.expect()`, `proof.run()` and `proof.dev()`
-raise on their own. A number that was aimed at goes through `proof.aim()`: one that is missed for a known reason is listed
-with its figure and that reason before the closing line, and fails all the same when it gets worse. `full_only` checks run with --full.
-Checks run one after the other in one process; the module is
-executed with tools/ on its path. Output of commands is kept in build/prove/NAME/, and shown for a check that fails.
-The report closes with 'N passed, N failed' alone on a line; the exit code says the same.
+A check passes when its function returns, and fails when it raises: `proof.expect()` and the methods
+that run commands raise on their own. A measured value that has a target goes through `proof.aim()`:
+a target that is missed for a known reason is listed with its figure and that reason before the last
+line, and fails if it gets worse. `full_only` checks run with --full.
+
+Checks run one after the other in one process; the module is executed with tools/ on its path.
+Output of commands is kept in build/prove/NAME/, and shown for a check that fails. The report ends
+with 'N passed, N failed' alone on a line; the exit status says the same.
 """
 import argparse
 import importlib.util

@@ -123,8 +123,10 @@ def shared(symbols: list[Symbol], headers: str) -> Iterator[Symbol]:
 
 
 def exceptions(text: str) -> list[str]:
-    """Names of libraries without the prefix of their module, one a line with the reason: `nd_streq short for strcmp() == 0`. A pattern may
-    stand for several."""
+    """Names of libraries without the prefix of their module, one a line with the reason.
+
+    For example `nd_streq short for strcmp() == 0`. A pattern may stand for several.
+    """
     found = []
     for number, line in enumerate(text.splitlines(), 1):
         words = line.partition("#")[0].split()

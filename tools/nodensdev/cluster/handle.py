@@ -125,8 +125,10 @@ class Cluster:
         return self.run([*self.ssh_command(node), "--", shell_words(argv)], timeout, stdin)
 
     def power_cycle(self, node: int = 1, cut: bool = False, timeout: float = 240) -> None:
-        """Powers a node off, in order or at once (`cut`), and on again, with its disk as it was left. It is not up yet when this
-        returns."""
+        """Powers a node off, in order or at once (`cut`), and on again, with its disk unchanged.
+
+        It is not up yet when this returns.
+        """
         name, again = addresses.node_name(node), self.state / f"again-{addresses.node_name(node)}"
         self.node_exec(["sh", "-c", f"(sleep 1; systemctl poweroff {'--force --force' if cut else ''}) >/dev/null 2>&1 </dev/null &"], node)
         ssh = self.ssh_command(node)
@@ -148,8 +150,10 @@ class Cluster:
                 if any(one["type"] == "Ready" and one["status"] == "True" for one in item["status"].get("conditions", []))]
 
     def takes_pods(self) -> bool:
-        """Whether a pod can be created: the API server refuses one until the controller manager has made its namespace's service
-        account."""
+        """Whether a pod can be created in a namespace.
+
+        The API server refuses pods until the controller manager has created the service account.
+        """
         return self.kubectl("get", "serviceaccount", "default", timeout=20).returncode == 0
 
     def copy_logs(self, to: Path) -> None:

@@ -13,8 +13,8 @@ from . import addresses, controlplane, runtime
 from .options import OLD_KUBELETS, Options
 
 KUBELET = "/usr/local/bin/kubelet"
-# cAdvisor looks for "cpu MHz", which User-mode Linux does not show. Only the kubelet may see the mended file: a covered /proc
-# would keep everybody else from mounting proc in a user namespace.
+# cAdvisor looks for "cpu MHz", which User-mode Linux does not show. Only the kubelet may see the
+# replacement: a covered /proc would keep all others from mounting proc in a user namespace.
 KUBELET_ON_UML = """\
 #!/bin/sh
 # Starts the kubelet where /proc/cpuinfo has no clock rate.

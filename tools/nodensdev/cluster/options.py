@@ -15,7 +15,8 @@ DEFAULT_NAME = "dev"
 # Beta or alpha gates that KEP-127 and KEP-5607 need beyond the release's defaults.
 DEFAULT_GATES = ("UserNamespacesHostNetworkSupport=true",)
 RUNTIMES = ("containerd", "nodens")
-# Kubelets of older minors that a control plane of today may have: each has a set of tests/peers/binaries.toml.
+# Kubelets of older minors that a control plane of today may have: each has a set of
+# tests/peers/binaries.toml.
 OLD_KUBELETS = {"1.34": "kubelet-34", "1.33": "kubelet-33"}
 
 

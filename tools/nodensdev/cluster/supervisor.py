@@ -2,13 +2,14 @@
 """supervisor.py - keeps the processes of one cluster, inside its namespaces
 
 Theory of operation
-  Reads plan.json in the current directory: commands that lay the network, then services, started in order, each when the
-  one before it is ready. What happens is told in status.json: `starting` -> `up`, with the names of the services that have
-  ended since. Until the caller writes `keep` to our standard input the cluster is on trial: when a service ends, or
-  the caller does (end of file), we end, and the pid namespace with everything in it goes with us. Afterwards we stay
-  until somebody kills the namespace, so that the logs and the rest of a broken cluster can be looked at. A service that has ended is
-  started again
-  when a file again-NAME is put beside the plan: so a node that was powered off comes back with its disk.
+  Reads plan.json in the current directory: commands that configure the network, then services,
+  started in order, each when the one before it is ready. status.json has the state: `starting`,
+  then `up`, with the names of the services that have ended since. Until the caller writes `keep` to
+  standard input, the cluster is on trial: when a service ends, or the caller does (end of file),
+  the supervisor ends, and the pid namespace with everything in it. Afterwards it stays until the
+  namespace is killed, so that the logs and the rest of a broken cluster can be inspected. A service
+  that has ended is started again when a file again-NAME is created beside the plan: so a node that
+  was powered off comes back with its disk.
 """
 import contextlib
 import json

@@ -22,7 +22,7 @@ TIMEOUT = "4h"
 E2E_ARGUMENTS = ["--provider=skeleton", "--num-nodes=1", "--minStartupPods=0", "--allowed-not-ready-nodes=0",
                  "--disable-log-dump=true"]
 ON_NODE = "/var/tmp/e2e-node"
-# The node suite wants to approve of the machine first; what it would ask is what its tests then find out.
+# The node suite would check the host first; its tests find out the same.
 SYSTEM_SPEC = 'os: Linux\nkernelSpec:\n  versions: [".*"]\n'
 ACCOUNT = """
 apiVersion: v1

@@ -86,7 +86,8 @@ def uml_overlay(base: Path, overlay: Path) -> list[str]:
 
 def qemu_command(boot: Boot) -> list[str]:
     guest = chroot.seen_inside(root.ensure("guest"))
-    # User-mode Linux guests lock the whole base disk, and QEMU would not read it then. Nobody writes to it.
+    # User-mode Linux guests lock the whole base disk, and QEMU would not read it then. No guest
+    # writes to it.
     unlocked = "file.locking=off,backing.file.locking=off"
     disk = f"file={boot.overlay},format=qcow2,{unlocked}" if boot.overlay else f"file={boot.base},format=raw"
     nics = [argument for number, nic in enumerate(boot.nics) for argument in (

@@ -17,7 +17,8 @@ SUITE = "trixie"
 LISTS = TOOLS / "roots"
 RECIPE = "1"  # goes up when the way a root is made changes
 
-# Mount points for a chroot (see chroot.py) that Debian does not have, and places that must not be missing.
+# Mount points for a chroot (see chroot.py) that Debian does not have, and places that must not be
+# missing.
 MOUNT_POINTS = ("nodens", "cache", "var/lib/nodens-test")
 # Documentation in languages and formats that nobody reads here is half of a root's files.
 DPKG_OPTIONS = (

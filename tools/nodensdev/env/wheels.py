@@ -8,7 +8,8 @@ from pathlib import Path
 from ..command import Failure
 from . import cache
 
-# Wheels without machine code, which any Python takes, and wheels for the Python of the Debian 13 root.
+# Wheels without machine code, which any Python takes, and wheels for the Python of the Debian 13
+# root.
 ANY = ("--implementation=py", "--abi=none", "--platform=any")
 DEBIAN_13 = ("--python-version=3.13", "--implementation=cp", "--abi=cp313",
              *(f"--platform={tag}_{platform.machine()}" for tag in ("manylinux_2_28", "manylinux_2_17", "manylinux2014")), "--platform=any")

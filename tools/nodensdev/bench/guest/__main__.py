@@ -179,9 +179,10 @@ class Bench:
         return times
 
     def probes(self) -> dict[str, dict[str, list[float]]]:
-        """Pods that stay: what it takes to run a command in one of their containers, and to ask for the figures of all. The bare engine has
-        one container
-        in each, and no figures to give."""
+        """Pods that stay: the time of a command in one of their containers, and of all statistics.
+
+        The bare engine has one container in each, and no statistics.
+        """
         userns = self.config["userns"][0] == "on"
         for number in range(1, self.config["pods"] + 1):
             for subject in self.subjects:

@@ -11,7 +11,7 @@ from typing import Any
 NETWORK = {"cniVersion": "1.0.0", "name": "bench", "plugins": [
     {"type": "bridge", "bridge": "bench0", "isGateway": True, "ipMasq": False,
      "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.90.0.0/16"}]], "routes": [{"dst": "0.0.0.0/0"}]}}]}
-# Whose memory is whose: the programs that are a runtime's daemon, and those that it leaves running per pod.
+# The programs that are a runtime's daemon, and those that it leaves running per pod.
 PROGRAMS = {
     "containerd": (frozenset({"containerd"}), frozenset({"containerd-shim-runc-v2", "pause"})),
     "nodens": (frozenset({"nodens-cri"}), frozenset({"nodens-mon", "catatonit"})),

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""engine.py - the bare engine: what a pod costs when nothing is between a script and the kernel, the CNI plugins and crun
+"""engine.py - the bare engine: what a pod costs with only CNI plugins and crun
 
 Theory of operation
-  A process of its own (`python3 -m nodensdev.bench.guest.engine CONFIG`), without threads, that reads one JSON request
-  per line and answers with the milliseconds that the step took. Its steps carry the names of the CRI's calls and do what
-  is left of them without a daemon, a store or a record:
-    RunPodSandbox     namespaces made and pinned by a short-lived child, CNI ADD (loopback, bridge)
-    CreateContainer   overlay over the image's layer (idmapped when the pod has a user namespace), spec, crun create
+  A separate process (`python3 -m nodensdev.bench.guest.engine CONFIG`), without threads, that reads
+  one JSON request per line and answers with the milliseconds that the step took. Its steps have the
+  names of the CRI's calls and do what is left of them without a daemon, a store or a record:
+    RunPodSandbox     namespaces created and pinned by a child, CNI ADD (loopback, bridge)
+    CreateContainer   overlay over the layer (idmapped in a user namespace), spec, crun create
     StartContainer    crun start
     ExecSync          crun exec /bin/true
     StopContainer     crun kill, and the wait for the process's end
     RemoveContainer   crun delete, overlay unmounted
     StopPodSandbox    CNI DEL, pins unmounted
     RemovePodSandbox  directory removed
-  The same file systems, plugins and crun that the runtimes under test use; only who drives them differs.
+  Filesystems, plugins and crun are those of the runtimes under test; only the caller differs.
 """
 import ctypes
 import hashlib
