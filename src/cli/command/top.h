@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* top.h - `nodens top`: live view of CPU and memory use */
+/* top.h - `nodens top`: live CPU and memory use */
 #pragma once
 
 #include "base/option.h"

@@ -39,11 +39,11 @@ METHOD = """# Benchmarks of nodens-rootless
   The rows of nodens have the same forwarder: their differences for incoming streams show the error of one run.
 - *In*: one TCP stream of {stream_seconds} s, {streams} times a round, from a client on the host through a published port to a server
   in the node.
-  *CPU*: CPU time of forwarder and holder (RootlessKit: all of its processes) per Gbit.
+  *CPU*: CPU time of forwarder and init (RootlessKit: all of its processes) per Gbit.
   *Request*: 10 bytes in both directions on an open connection, {burst} on each variant in turn.
   *Connection*: from `connect()` to the first byte, one after the other.
   *Out*: one stream of {seconds} s from the node to the router, through the variant's network, not its ports.
-  *Memory*: PSS of forwarder and holder after {connections:,} connections (RootlessKit: all of its processes).
+  *Memory*: PSS of forwarder and init after {connections:,} connections (RootlessKit: all of its processes).
   *Start*: from the launcher's exec until a program inside has made a TCP connection to the router.
 - Debian 13's pasta stalls on this kernel for streams out of a node, with nodens and with RootlessKit: the sender waits for
   acknowledgements until its retransmission timer expires.
@@ -138,7 +138,7 @@ def aims(data: dict[str, Any]) -> list[Aim]:
             Aim("throughput, x bare splice", ratio(data, "gbit", SPLICE), least=0.85),
             Aim("p99 of a small request, x RootlessKit builtin", tail_ratio(data, "request_p99_us", BUILTIN), most=1.0),
             Aim("CPU per Gbit, x RootlessKit builtin", ratio(data, "cpu_per_gbit", BUILTIN), most=1.0),
-            Aim("memory of holder and forwarder", value(data, OURS, "pss_mb") or 0.0, most=5.0, unit=" MB"),
+            Aim("memory of init and forwarder", value(data, OURS, "pss_mb") or 0.0, most=5.0, unit=" MB"),
             Aim("start with pasta, x RootlessKit's", simple_ratio(data, "start_ms", OURS, "RootlessKit, pasta"), most=0.5),
             Aim("start with slirp4netns, x RootlessKit's",
                 simple_ratio(data, "start_ms", "nodens, slirp4netns", "RootlessKit, slirp4netns"), most=0.5)]
