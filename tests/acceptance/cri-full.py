@@ -70,7 +70,7 @@ def soak(proof: Proof) -> None:
         proof.figure(found["what"], f"{found['count']} in {found['seconds']:.0f} s")
         proof.aim(f"growth over {found['count']} {found['what']}", found["growth_kb"], most=GROWTH_KB, unit=" kB")
         if found["what"] == "probes":
-            limit = "the probes' clients, in Python, and crun share the machine's CPUs with whatever else runs"
+            limit = "the probes' clients, in Python, and crun share the host's CPUs with all other processes"
             proof.aim("probes a second", found["per_second"], least=0.95 * PROBES_A_SECOND, known=Miss(60, limit))
 
 

@@ -13,10 +13,9 @@ FUZZERS = ("api", "control", "node-record", "ports", "resolv", "settings")
 FUZZ_SECONDS = 10 * 60              # each
 SECURITY_LEAST = 90                 # attempts from inside
 # Four runs with priority or the machine to themselves: 1.07, 1.05, 1.06 and 1.01.
-KNOWN = {"throughput, x RootlessKit builtin": Miss(0.9, "whoever splices, bare splice as well, comes to the same 22 to 23 Gbit/s here, and "
-                                                        "the forwarder takes 0.4 of a CPU for it: client and server are "
-                                                        "the limit, and rows of one forwarder are 5 % apart; keeping clients' addresses "
-                                                        "costs 4 %")}
+KNOWN = {"throughput, x RootlessKit builtin": Miss(
+    0.9, "all programs that splice, bare splice included, reach the same 22 to 23 Gbit/s here, and the forwarder uses 0.4 of a CPU: "
+         "client and server are the limit. Runs of one forwarder differ by 5 %; keeping clients' addresses costs 4 %")}
 
 
 @check("one command in a node of its own: IDs, streams, signals, exit code, egress by pasta, slirp4netns, none and host, IPv4 and IPv6")
@@ -42,8 +41,8 @@ def ports(proof: Proof) -> None:
     proof.pytest("tests/component/rootless/test_ports.py")
 
 
-@check("a node on a bridge by lxc-user-nic: egress under an address of its own, IPv4 and IPv6; the link outlives whoever made it, ports "
-       "lead to it")
+@check("a node on a bridge by lxc-user-nic: egress under its own address, IPv4 and IPv6; the link outlives its creator, and ports lead "
+       "to it")
 def bridge(proof: Proof) -> None:
     root.ensure("lxc")
     proof.pytest("tests/component/rootless/test_bridge.py")

@@ -50,7 +50,7 @@ def doctor(proof: Proof) -> None:
        "with the host's network too")
 def warm_cluster(proof: Proof) -> None:
     with a_cluster(proof):
-        pass  # whatever was not cached is now
+        pass  # fills the caches
     with a_cluster(proof) as (one, seconds):
         proof.figure("Ready after", f"{seconds:.1f} s")
         proof.expect(seconds < WARM_LIMIT, f"the cluster is up within {WARM_LIMIT:.0f} s")

@@ -41,7 +41,7 @@ def run_command(command: Command, arguments: list[str]) -> int:
 
 
 def end_politely(signum: int, frame: object) -> None:
-    """Turns a signal into an exception, so that whatever the command made is taken away again."""
+    """Turns a signal into an exception, so that the command cleans up."""
     raise SystemExit(128 + signum)
 
 

@@ -72,7 +72,7 @@ def report(state: str, attempts: int, kind: str = "It") -> dict[str, object]:
             "NumAttempts": attempts, "RunTime": 2e9}
 
 
-def test_a_report_holds_what_ran_and_whatever_else_failed(tmp_path: Path) -> None:
+def test_a_report_has_the_tests_that_ran_and_other_failures(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     found = [report("passed", 1), report("skipped", 0), report("timedout", 1), report("failed", 1, "SynchronizedBeforeSuite"),
              report("passed", 1, "ReportAfterSuite")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The root in which packages are built has what debian/control asks for: one that lacks it is noticed only when somebody builds."""
+"""The root in which packages are built has the build dependencies of debian/control."""
 import re
 
 from nodensdev.project import TOP

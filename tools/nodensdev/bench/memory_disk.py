@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A guest's disk in memory: a daemon that waits for its writes should not wait for whatever else the machine's disk does."""
+"""A guest's disk in memory, so that other load on the host's disk delays no write."""
 import contextlib
 import fcntl
 import os

@@ -95,7 +95,7 @@ def prepare_runtimes(inside: chroot.Prepared, variant: str = "gcc") -> dict[str,
 
 
 def alone(inside: chroot.Prepared) -> chroot.Prepared:
-    """The same chroot with a network of its own, in which pods' bridges disturb nobody."""
+    """The same chroot with a network of its own, in which pods' bridges disturb no other test."""
     return replace(inside, chroot=replace(inside.chroot, new_netns=True))
 
 

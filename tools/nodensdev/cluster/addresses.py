@@ -5,7 +5,7 @@ NETWORK = "10.88.0.0/24"
 API_SERVER = f"https://{CONTROL_PLANE}:6443"
 SERVICES = "10.96.0.0/16"
 FIRST_SERVICE = "10.96.0.1"      # `kubernetes`
-CLUSTER_DNS = "10.96.0.10"       # nobody answers there: the testbed has no DNS server
+CLUSTER_DNS = "10.96.0.10"       # without a server: the testbed has no DNS
 BRIDGE = "nodes"
 
 

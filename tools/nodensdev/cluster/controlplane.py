@@ -113,7 +113,7 @@ def scheduler(options: Options, binaries: Path) -> Service:
 
 
 def proxy(binaries: Path) -> Service:
-    """Services for everybody whose packets pass the control plane's namespace, which is the nodes' default gateway.
+    """Service addresses for packets through the control plane's namespace, the nodes' gateway.
 
     User-mode Linux has no NAT, so the service addresses are translated here. Answers must come back the same way,
     hence the masquerading of everything.

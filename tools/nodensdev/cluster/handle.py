@@ -132,7 +132,7 @@ class Cluster:
         name, again = addresses.node_name(node), self.state / f"again-{addresses.node_name(node)}"
         self.node_exec(["sh", "-c", f"(sleep 1; systemctl poweroff {'--force --force' if cut else ''}) >/dev/null 2>&1 </dev/null &"], node)
         ssh = self.ssh_command(node)
-        self.run([*ssh[:-1], "-O", "exit", ssh[-1]])    # the connection that is kept for everybody would not notice for a minute
+        self.run([*ssh[:-1], "-O", "exit", ssh[-1]])    # the shared connection would not notice for a minute
         deadline = time.monotonic() + timeout
         while name not in self.status()["ended"]:
             if time.monotonic() > deadline:

@@ -37,7 +37,7 @@ def outcome_from(report: dict[str, Any]) -> Outcome:
 
 
 def read_report(path: Path) -> list[Outcome]:
-    """The tests of a report that were run, and whatever else failed; those that were not selected are left out."""
+    """The tests of a report that ran, and other failures, without tests that were not selected."""
     if not path.exists():
         return []
     reports = [report for suite in json.loads(path.read_text()) for report in suite["SpecReports"] or []]

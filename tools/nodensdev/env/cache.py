@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cache outside the tree: what is dear to make is made once.
+"""The cache outside the tree, for results that are expensive to make.
 
 Theory of operation
-  An entry lives at KIND/NAME/KEY, where KEY is a hash of what it is made from; a change of the inputs is a change
-  of the path, so nothing is ever updated in place. An entry is made under `tmp/` and renamed to its path when it is
-  complete: whoever sees it sees all of it. Makers hold an exclusive lock on the entry, users a shared one for the
-  rest of their process, so two commands at once do not make the same thing twice, and pruning takes only what nobody uses.
-  `scratch()` directories belong to one command; those of commands that were killed go when the next one asks.
+  An entry lives at KIND/NAME/KEY, where KEY is a hash of its inputs; a change of the inputs is a
+  change of the path, so nothing is ever updated in place. An entry is made under `tmp/` and renamed
+  to its path when it is complete, so that no partial entry is visible. Makers hold an exclusive
+  lock on the entry, users a shared one for the rest of their process: two commands at once do not
+  make the same entry twice, and pruning removes only unused ones. `scratch()` directories belong to
+  one command; those of commands that were killed are removed by the next one.
 """
 import argparse
 import contextlib
@@ -197,7 +198,7 @@ def size_of(path: Path) -> int:
     total = 0
     for base, directories, files in os.walk(path):
         for name in directories + files:
-            with contextlib.suppress(FileNotFoundError):  # somebody may be at work in there
+            with contextlib.suppress(FileNotFoundError):  # another command may change it
                 info = os.lstat(os.path.join(base, name))
                 total += info.st_blocks * 512 if info.st_ino not in seen else 0
                 seen.add(info.st_ino)

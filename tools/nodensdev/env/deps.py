@@ -46,7 +46,7 @@ def bring(dependency: GoFile, directory: Path) -> None:
 def module_directory(module: str, version: str) -> Path:
     """Downloads a Go module and returns where it was unpacked."""
     if not shutil.which("go", path=machine.program_path()):
-        raise Failure("Go is missing; install Go 1.26 or newer (`tools/dev doctor` tells more)")
+        raise Failure("Go is missing; install Go 1.26 or newer (see `tools/dev doctor`)")
     done = subprocess.run(["go", "mod", "download", "-json", f"{module}@{version}"], capture_output=True, text=True,
                           cwd=cache.directory("tmp"), env=machine.go_environment() | {"GO111MODULE": "on"})
     if done.returncode != 0:

@@ -2,9 +2,10 @@
 """Disks that guests boot from.
 
 Theory of operation
-  A base disk is a sparse ext4 image, made by `mkfs.ext4 -d` from the guest root, the User-mode Linux modules and
-  whatever is added (a cluster's binaries); it is cached and never written. A guest writes to a copy-on-write overlay,
-  which costs nothing to make. provision.py makes base disks on which a guest has run a script once (image imports).
+  A base disk is a sparse ext4 image, made by `mkfs.ext4 -d` from the guest root, the User-mode
+  Linux modules and additions (a cluster's binaries); it is cached and never written. A guest writes
+  to a copy-on-write overlay, which costs nothing to make. provision.py makes base disks on which a
+  guest has run a script once (image imports).
 """
 import hashlib
 import os

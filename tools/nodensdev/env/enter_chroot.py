@@ -7,8 +7,8 @@ Theory of operation
              makes it kill init, wait for it and end, so that not even a zombie is left
     init     pid 1 of the new pid namespace: builds the mount tree, pivots, starts the command, reaps; dies with gate
     command  what was asked for
-  When any of the first two ends, for whatever reason, the kernel kills everything in the pid namespace and the mounts
-  go with their namespace: nothing that was started inside outlives an interrupted command.
+  When any of the first two ends, the kernel kills everything in the pid namespace, and the mounts go
+  with their namespace: nothing that was started inside outlives an interrupted command.
   User namespaces cannot be made after chroot(2), hence pivot_root(2). The machine may mount cgroup v1; inside there is
   only cgroup2, without the controllers that v1 has taken. The machine's own hierarchies are left alone.
 """

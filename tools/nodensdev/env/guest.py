@@ -2,10 +2,11 @@
 """Guests: a Debian 13 system with systemd on a kernel of its own, booted for one job.
 
 Theory of operation
-  A guest has a work directory (an overlay of a cached base disk, the exchange with its job, its console) and one process
-  tree in a chroot of the testbed root. Booting runs the job that lies in the exchange (see tools/guest/job) and waits for
-  the guest to power off, the deadline, or the guest's death, whichever is first; the overlay stays, so the same guest can be
-  booted again on its disk. Whatever ends the wait, the chroot is gone afterwards, and with it every process.
+  A guest has a work directory (an overlay of a cached base disk, the exchange with its job, its
+  console) and one process tree in a chroot of the testbed root. Booting runs the job in the
+  exchange (see tools/guest/job) and waits until the guest powers off or dies, or for the deadline.
+  Then the chroot is gone, with every process; the overlay stays, so that the guest can be booted
+  again on its disk.
 """
 import contextlib
 import enum
@@ -38,7 +39,7 @@ class Options:
 
     kernel: str = "uml"
     memory: int = 2048                  # MiB
-    cpus: int = 2                       # User-mode Linux has one, whatever is asked for
+    cpus: int = 2                       # User-mode Linux always has one
     size: str = disk.DEFAULT_SIZE
     share: Path | None = None           # seen as /share
     base: Path | None = None            # another base disk than the plain one

@@ -33,7 +33,7 @@ def need_program(name: str, package: str) -> None:
 
 
 def install(package: str, why: str) -> None:
-    """Installs a Debian package on the machine, or says that somebody must."""
+    """Installs a Debian package on the machine; fails with the reason if it cannot."""
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise Failure(f"{why}; install the Debian package {package}")
     say(f"{why}: installing the Debian package {package}")
@@ -45,7 +45,7 @@ def install(package: str, why: str) -> None:
 
 
 def program_path() -> str:
-    """A PATH on which everything that the tools call can be found, whatever the caller's was."""
+    """The caller's PATH, completed with the standard directories and Go's."""
     parts = os.environ.get("PATH", "").split(":")
     standard = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", str(GO_HOME)]
     return ":".join([part for part in parts if part] + [part for part in standard if part not in parts])

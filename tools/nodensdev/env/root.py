@@ -20,7 +20,7 @@ RECIPE = "1"  # goes up when the way a root is made changes
 # Mount points for a chroot (see chroot.py) that Debian does not have, and places that must not be
 # missing.
 MOUNT_POINTS = ("nodens", "cache", "var/lib/nodens-test")
-# Documentation in languages and formats that nobody reads here is half of a root's files.
+# Documentation in languages and formats that are not read here is half of a root's files.
 DPKG_OPTIONS = (
     "force-unsafe-io", "path-exclude=/usr/share/locale/*", "path-exclude=/usr/share/doc/*",
     "path-include=/usr/share/doc/*/copyright", "path-exclude=/usr/share/info/*",

@@ -17,7 +17,7 @@ from . import layout as layout_module
 from .layout import Layout
 
 SETS: dict[str, ModuleType] = {"e2e": upstream, "own": own, "podman": podman}
-SERVED = ("e2e", "own")    # by a registry, unless told otherwise: what tests of pulls need
+SERVED = ("e2e", "own")    # by a registry by default: what tests of pulls need
 
 
 def ensure(name: str) -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry's processes, for those who run them themselves and not under a supervisor."""
+"""The registry's processes, for callers without a supervisor."""
 import subprocess
 from pathlib import Path
 

@@ -2,10 +2,11 @@
 """A registry's directory: certificates, configuration and storage, made before the processes start.
 
 Theory of operation
-  prepare() fills a directory; commands() says which processes serve it. Whoever supervises runs them with that directory as
-  their working directory: all paths in the configuration are relative to it, so it may be seen elsewhere from inside a root.
-  The storage begins as a copy of one in the cache, to which the images were pushed once (storage.py); push() brings images
-  in over the network, like any user of a registry, and finds most of it there.
+  prepare() fills a directory; commands() returns the processes that serve it. Their supervisor runs
+  them with that directory as working directory: all paths in the configuration are relative to it,
+  because it has another path inside a root. The storage begins as a copy of one in the cache, to
+  which the images were pushed once (storage.py); push() sends images over the network, like any
+  client of a registry, and finds most of them there.
 """
 import ctypes
 import json

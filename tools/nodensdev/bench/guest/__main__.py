@@ -58,7 +58,7 @@ class Bench:
         return [self.engines[0], *self.runtimes]
 
     def turn(self, number: int) -> list[Subject]:
-        """The subjects in the order of this turn: everybody follows everybody in the end."""
+        """The subjects in the order of this turn, which rotates."""
         first = number % len(self.subjects)
         return self.subjects[first:] + self.subjects[:first]
 

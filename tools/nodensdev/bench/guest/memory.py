@@ -11,7 +11,7 @@ class Usage:
     daemon_kb: int = 0
     pods_kb: int = 0
     pod_processes: int = 0
-    strangers: dict[str, int] = field(default_factory=dict)     # new processes that nobody has claimed, by program
+    strangers: dict[str, int] = field(default_factory=dict)     # new processes of no runtime, by program
 
 
 def pss(pid: int) -> int:

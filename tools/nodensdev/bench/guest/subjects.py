@@ -18,7 +18,7 @@ FIRST_BASE = 10 * BLOCK
 
 
 class Subject(Protocol):
-    """Whatever can carry a pod through its life, step by step; a step returns the milliseconds it took."""
+    """Runs the steps of a pod's life; a step returns the milliseconds that it took."""
 
     name: str
 
