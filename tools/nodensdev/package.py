@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/dev package`: the Debian packages, built by dpkg-buildpackage in a root that has only what debian/control asks for."""
+"""`tools/dev package`: builds the Debian packages in a root with only their build dependencies."""
 import argparse
 import shutil
 import subprocess

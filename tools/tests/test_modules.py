@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no quick check runs (proofs, benchmarks, stories) must still fit the modules that it uses: names that are gone are found here."""
+"""Code that no quick check runs (proofs, benchmarks, stories) uses names that exist."""
 import ast
 import importlib
 from collections.abc import Iterator

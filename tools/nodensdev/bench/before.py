@@ -78,7 +78,7 @@ def built(tree: Tree) -> Tree:
 # ---- one turn of one tree
 
 def cri(tree: Tree) -> Samples:
-    """Pods in a guest. The bare engine, measured in the same turns, takes the machine out of the figures."""
+    """Pods in a guest, beside the bare engine in the same turns, for the ratio to it."""
     tree.dev("bench", "cri", "--runtime", "nodens", "--rounds", "1", "--pods", str(PODS), "--userns", "on")
     newest = max((tree.top / "build/bench").glob("cri-*.json"), key=lambda path: path.stat().st_mtime)
     return cri_samples(json.loads(newest.read_text()))
@@ -108,7 +108,10 @@ def guard(tree: Tree) -> Samples:
 
 
 def guard_samples(data: dict[str, Any]) -> Samples:
-    """With the index alone: the answers of the API server come from a program in Python, whose time would be most of the figure."""
+    """With the index alone.
+
+    The API server's answers come from a program in Python, whose time would dominate the figure.
+    """
     times = {f"{flow}, us each": [1e6 / data["index"][flow]["per_second"]] for flow in ("mutate", "validate", "pod_security")}
     return times | {"resident, most ever": [data["index"]["relisted"]["peak_rss"]]}
 

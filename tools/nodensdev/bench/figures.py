@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From raw samples to figures: medians, and how many times the bare engine's cost a runtime takes."""
+"""From raw samples to figures: medians, and ratios of a runtime's cost to the bare engine's."""
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,7 +24,10 @@ APART = ("pull", "pair")        # what is no mode in a run's results
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: samples per subject. The n-th samples of all subjects come from the same turn."""
+    """One line of the table: samples per subject.
+
+    The n-th samples of all subjects come from the same turn.
+    """
 
     title: str
     unit: str
@@ -37,7 +40,7 @@ class Row:
         return {name: self.average(found) for name, found in self.samples.items() if found}
 
     def ratio(self, subject: str) -> float | None:
-        """How many times the bare engine's cost: taken turn by turn, since a turn's two halves saw the same machine."""
+        """Ratio to the bare engine's cost, turn by turn: a turn's halves see the same load."""
         base, own = self.samples.get(ENGINE), self.samples.get(subject)
         if not self.compared or not base or not own:
             return None
@@ -45,7 +48,10 @@ class Row:
 
 
 def middle_mean(values: list[float]) -> float:
-    """The mean of the middle half: steadier than a median where values come in two heaps, and as deaf to strays."""
+    """The mean of the middle half of the values.
+
+    It is steadier than a median for values in two clusters, and as robust against outliers.
+    """
     ordered = sorted(values)
     cut = len(ordered) // 4
     return statistics.mean(ordered[cut:len(ordered) - cut])
@@ -98,7 +104,7 @@ def pull_row(data: dict[str, Any]) -> Row:
 
 
 def userns_cost(data: dict[str, Any]) -> dict[str, float]:
-    """By subject: how many times the start of a pod with the host's users one with a user namespace takes, pair by pair."""
+    """By subject: start time of a pod with a user namespace as a ratio to one without, in pairs."""
     return {name: middle_mean([on / off for on, off in zip(found["on"], found["off"], strict=True)])
             for name, found in data["results"].get("pair", {}).items()}
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Going first: what else runs on the machine should not be in the figures.
+"""Priority for a benchmark, so that other processes of the host affect the figures less.
 
-A real-time policy would keep all others off the guest's CPU, but also the machine's own kernel threads, for which the guest
-then waits a tenth of a second now and then. So it is a nice value, of the process and of its session, since the kernel may
-schedule whole sessions against each other. User-mode Linux stays on one CPU anyway (kernel.py); here it is always the same.
+A real-time policy would also keep the host's own kernel threads off the guest's CPU, for which the
+guest then waits a tenth of a second now and then. So it is a nice value, of the process and of its
+session, since the kernel may schedule whole sessions against each other. User-mode Linux stays on
+one CPU anyway (kernel.py); here it is always the same.
 """
 import contextlib
 import os

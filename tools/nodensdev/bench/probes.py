@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/dev bench probes`: what a kubelet asks of containers that run: commands (ExecSync) and statistics, by runtime, in one guest."""
+"""`tools/dev bench probes`: ExecSync and statistics of running containers, by runtime.
+
+All runtimes run in one guest.
+"""
 import json
 import statistics
 import time
@@ -75,7 +78,7 @@ def throughput_section() -> str | None:
 
 
 def as_text(data: dict[str, Any]) -> str:
-    """One line for each step: the median of each subject, and how many times that of containerd and of the bare engine it is."""
+    """A line per step: each subject's median, and its ratios to containerd and the bare engine."""
     lines = [f"{data['pods']} pods in user namespaces with {data['containers']} containers each, {data['rounds']} turns; medians"]
     for step in STEPS:
         found = {name: steps[step] for name, steps in data["results"].items() if steps.get(step)}

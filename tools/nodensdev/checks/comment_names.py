@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in comments of C: `name()` is a function or macro that some C file calls or declares, and `file.c` a file of the tree.
+"""Names in comments of C: `name()` is a function or macro in C, and `file.c` a file of the tree.
 
-tools/names.exceptions lists names of other projects (the kernel, libraries, engines) that no code of ours has, with the reason.
+A C file must call or declare the name. tools/names.exceptions lists names of other projects (the
+kernel, libraries, engines) that no code of ours has, with the reason.
 """
 import fnmatch
 import re

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names in prose rot unless something looks: files, symbols and tests that the documents and the theories of operation name must exist."""
+"""Names in documents and theories of operation: these files, symbols and tests must exist."""
 import re
 from pathlib import Path
 

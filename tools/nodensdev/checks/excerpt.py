@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a failed command's log has to say, in a few lines: a report may be cut, so the causes come before the log's end."""
+"""A failed command's log in a few lines: the causes first, because a report may be cut."""
 import re
 from pathlib import Path
 

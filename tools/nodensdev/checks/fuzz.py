@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fuzzing: every fuzz-* program of the fuzz build, from its committed corpus, for its share of the time.
+"""Fuzzing: every fuzz-* program of the fuzz build, from its committed corpus, for a share of time.
 
-A fuzzer `fuzz-NAME` starts from tests/fuzz/NAME. New inputs go to build/fuzz-corpus/NAME, where the next run finds
-them; an input that crashes is kept in build/fuzz-crashes and named in the report.
+A fuzzer `fuzz-NAME` starts from tests/fuzz/NAME. New inputs go to build/fuzz-corpus/NAME, where the
+next run finds them; an input that crashes is kept in build/fuzz-crashes and named in the report.
 
-The time is each fuzzer's own CPU time, not the clock's: on a busy machine twenty minutes are still twenty minutes of work.
-As many run at once as there are CPUs.
+The time is each fuzzer's own CPU time: on a busy host twenty minutes are still twenty minutes of
+work. As many run at once as there are CPUs.
 """
 import argparse
 import os
@@ -71,7 +71,10 @@ def children_seconds(times: str) -> float:
 
 
 def run_one(inside: chroot.Prepared, program: Path, seconds: int) -> Outcome:
-    """Runs a fuzzer until it has had its time. libFuzzer knows only the clock, so it is started again with what is missing."""
+    """Runs a fuzzer until it has used its CPU time.
+
+    libFuzzer knows only wall-clock time, so it is started again for the rest.
+    """
     name = program.name.removeprefix("fuzz-")
     corpus, log = TESTS / "fuzz" / name, CRASHES / f"{name}.log"
     if not corpus.is_dir():

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of tests/ inside a guest: the tree's tests and tools, our programs and the peers' are laid out there as they are in a chroot.
+"""Tests of tests/ inside a guest, with the paths that they have in a chroot.
+
+The tests, the tools, our programs and the peers' are copied there.
 
     ok = guest_tests.run("tests/component/cri", kernel="uml", arguments=["-k", "oom"])
 """

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tools/dev lint words`: how often idioms occur that other projects of this field hardly use.
 
-Counted per 1,000 words of the comments of src (without tests, fuzzers and licence lines) and of the documents (without code blocks).
-Each may be twice as frequent as in the project that uses it most. String literals of programs, which users get to read, have none.
-tools/words.exceptions lists texts that are fixed by others, with the reason.
+Counted per 1,000 words of the comments of src (without tests, fuzzers and licence lines) and of the
+documents (without code blocks). Each may be twice as frequent as in the project that uses it most.
+String literals of programs, which users read, have none. tools/words.exceptions lists texts that
+are fixed by others, with the reason.
 """
 import re
 from collections.abc import Iterable

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that read the tree without running it: clang-format, texts and names, clang-tidy, cppcheck, gcc -fanalyzer, ruff and mypy."""
+"""Static checks: clang-format, texts, names, clang-tidy, cppcheck, gcc -fanalyzer, ruff, mypy."""
 import argparse
 import json
 import re

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs mypy over the packages, then over each directory of tests, in one process. Started by python.py in the Debian root.
+"""Runs mypy over the packages, then over each directory of tests, in one process.
+
+python.py starts it in the Debian root:
 
     python3 -m nodensdev.checks.mypy_runs CACHE DIRECTORY...
 """

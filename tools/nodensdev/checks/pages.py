@@ -1,17 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Markdown pages: their links, headings and the commands that they show.
 
-`tools/dev lint links`: every link leads to a file of the tree and, with #NAME, to a heading of it; every page below docs/ can be reached
-from docs/README.md, and that one from README.md. Addresses outside the tree are not fetched.
+`tools/dev lint links`: every link leads to a file of the tree and, with #NAME, to a heading of it;
+every page below docs/ can be reached from docs/README.md, and that one from README.md. Addresses
+outside the tree are not fetched.
 
-Commands are in blocks. ```sh has commands alone, ```console commands after `$ ` with the output that they print. A comment on a line
-above a block says where a script can run it:
+Commands are in blocks. ```sh has commands alone, ```console commands after `$ ` with the output
+that they print. A comment on a line above a block says where a script can run it:
 
-    <!-- run: chroot -->             in a clean Debian 13 root, where the packages are installed (see page_commands.py)
-    <!-- run: guest -->              in a clean Debian 13 guest
-    <!-- run: none needs a cluster -->   not by a script, and why
+    <!-- run: chroot -->    in a clean Debian 13 root with the packages (see page_commands.py)
+    <!-- run: guest -->     in a clean Debian 13 guest
+    <!-- run: none needs a cluster -->    not by a script, and why
 
-A marker that is followed by text counts for all blocks of the page that have none of their own; it stands below the title.
+A marker that is followed by text applies to all blocks of the page that have none of their own; it
+is below the title.
 """
 import re
 from collections.abc import Iterator

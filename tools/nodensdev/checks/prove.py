@@ -82,7 +82,10 @@ class Proof:
 
     def aim(self, name: str, value: float, most: float | None = None, least: float | None = None, unit: str = "",
             known: Miss | None = None) -> None:
-        """Shows a measured value beside its aim. One that misses it fails the check, or, up to `known.worst`, is listed as not reached."""
+        """Shows a measured value beside its target.
+
+        A value that misses it fails the check; up to `known.worst` it is only listed as not reached.
+        """
         aim, direction = (most, "at most") if most is not None else (least, "at least")
         assert aim is not None
         shown = f"{value:.3g}{unit} (aim: {direction} {aim:g}{unit})"
@@ -94,7 +97,10 @@ class Proof:
         self.missed.append(f"{name}: {shown}; {known.limit}")
 
     def run(self, argv: list[str], timeout: float | None = None, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
-        """Runs a command in the Debian root, in the tree. Any exit code but `expect` fails the check (None: any is good)."""
+        """Runs a command in the Debian root, in the tree.
+
+        Any exit status but `expect` fails the check (None: all are good).
+        """
         return self._run(self.inside.command(argv), " ".join(argv), timeout, expect)
 
     def dev(self, *arguments: str, timeout: float | None = None, expect: int | None = 0) -> subprocess.CompletedProcess[str]:
@@ -106,9 +112,10 @@ class Proof:
         return self._run(argv, " ".join(argv), timeout, expect)
 
     def pytest(self, *arguments: str, timeout: float = 1500, runtimes: bool = False, alone: bool = False, may_skip: bool = False) -> str:
-        """Runs tests in the Debian root; their output. Some must have run and, unless `may_skip`, all of them.
+        """Runs tests in the Debian root; returns their output.
 
-        `runtimes`: they run our daemons, containerd and a registry; `alone`: in a network of their own.
+        Some must have run and, unless `may_skip`, all of them. `runtimes`: they run our daemons,
+        containerd and a registry; `alone`: in their own network.
         """
         settings = tests.prepare_runtimes(self.inside) if runtimes else tests.environment(self.inside, "gcc")
         place = tests.alone(self.inside) if alone else self.inside

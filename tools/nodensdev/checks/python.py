@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tools/dev lint python`: ruff and mypy over tools and tests, with the settings of pyproject.toml.
 
-Modules of a directory of tests are imported by their bare names, and names such as conftest occur in several directories: mypy reads one
-directory after the other (see mypy_runs.py), and remembers the modules that they share.
+Modules of a directory of tests are imported by their bare names, and names such as conftest occur
+in several directories: mypy reads one directory after the other (see mypy_runs.py), and remembers
+the modules that they share.
 """
 from pathlib import Path
 

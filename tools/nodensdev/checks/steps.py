@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a list of `tools/dev` commands and reports each with its time: the gate and the nightly run are such lists.
+"""Runs a list of `tools/dev` commands, such as the gate, and reports each with its time.
 
-Steps run one after the other. Steps of different tracks run at the same time, since most of them wait for a guest or a server longer
-than they compute; they share nothing but build directories, which are locked.
-A step that exceeds its time limit is ended together with everything it started, and fails.
-Its log is kept, and the lines that name the cause are shown, because a report may be cut.
+Steps run one after the other. Steps of different tracks run at the same time, since most of them
+wait for a guest or a server longer than they compute; they share nothing but build directories,
+which are locked. A step that exceeds its time limit is ended together with everything it started,
+and fails. Its log is kept, and the lines that name the cause are shown: a report may be cut.
 """
 import itertools
 import os
@@ -78,7 +78,10 @@ def run_step(step: Step, log: Path, stop: int) -> bool:
 
 
 def phases(chosen: list[Step]) -> list[list[list[Step]]]:
-    """What runs after what: phases, each of them tracks, each of them steps. Neighbours that have a track are one phase."""
+    """The order of steps: phases, which have tracks, which have steps.
+
+    Neighbours that have a track are one phase.
+    """
     found: list[list[list[Step]]] = []
     for _, group in itertools.groupby(chosen, key=lambda step: bool(step.track)):
         tracks: dict[str, list[Step]] = {}

@@ -113,7 +113,10 @@ def registry_services(one: Cluster, site: registry.Site | None) -> list[Service]
 
 
 def guests(options: Options, base: Path | None) -> list[Service]:
-    """Guests take longest, so they start first; the kubelet is patient with an API server that is not there yet."""
+    """The nodes' guests, which start first, because they take longest.
+
+    The kubelet retries until the API server is up.
+    """
     if base is None:
         return []
     chosen = kernel.KERNELS[options.kernel]
@@ -178,7 +181,7 @@ def checked_kubectl(one: Cluster, *arguments: str, stdin: str | None = None) -> 
 
 
 def save_logs(one: Cluster) -> None:
-    """Keeps the logs of a cluster that did not come up, where they can be read and are not in the way."""
+    """Keeps the logs of a cluster that did not start, outside its state directory."""
     target = FAILED_LOGS / one.name
     shutil.rmtree(target, ignore_errors=True)
     with contextlib.suppress(OSError, Failure):

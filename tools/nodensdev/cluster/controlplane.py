@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The control plane's processes: what is run beside each other in the cluster's namespaces, and in which order."""
+"""The control plane's processes in the cluster's namespaces, and their order."""
 import json
 import os
 import shlex

@@ -64,7 +64,7 @@ def is_ready(check: str) -> bool:
 
 
 def look_after(running: dict[str, subprocess.Popen[bytes]], ended: dict[str, int], on_trial: bool) -> bool:
-    """Notes who has ended and whether the caller is content; returns whether the cluster is still on trial."""
+    """Records services that have ended; returns whether the cluster is still on trial."""
     for name, process in running.items():
         code = process.poll()
         if code is not None and name not in ended:

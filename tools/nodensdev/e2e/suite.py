@@ -96,7 +96,10 @@ class ClusterSuite:
         return outcomes_in(directory)
 
     def write_getsubids(self, path: Path) -> None:
-        """One test asks `getsubids` for the kubelet's range and takes the machine for the node: so the node is asked."""
+        """Makes a `getsubids` that asks the node.
+
+        One test asks for the kubelet's range, and takes the host for the node.
+        """
         path.parent.mkdir()
         words = " ".join(f"'{word}'" for word in self.cluster.command([*self.cluster.ssh_command(1), "--", "getsubids"]))
         path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')

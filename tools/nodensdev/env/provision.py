@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Base disks on which a guest has done something once, so that no later guest has to do it again at every boot."""
+"""Base disks on which a guest has run a script once, so that later guests need not."""
 import hashlib
 import os
 import subprocess

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python packages of tests and lints, brought into the cache: each of a pinned version and hash, from a list that says what it is for."""
+"""Python packages of tests and lints in the cache, each pinned by version and hash.
+
+The lists say what each is for.
+"""
 import platform
 import subprocess
 import sys

@@ -158,7 +158,7 @@ class Bench:
         return (time.perf_counter() - started) * 1000
 
     def pairs(self) -> dict[str, dict[str, list[float]]]:
-        """The start of a pod with a user namespace and of one without, one right after the other: what the namespace costs."""
+        """Starts pods with a user namespace and without, in pairs: the cost of the namespace."""
         times: dict[str, dict[str, list[float]]] = {subject.name: {"on": [], "off": []} for subject in self.subjects}
         for number in range(1, self.config["pods"] + 1):
             for subject in self.turn(number):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who holds how much memory: proportional set sizes from /proc, sorted into daemon, per-pod processes and workload."""
+"""Memory of daemon, per-pod processes and workload: proportional set sizes from /proc."""
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting until nothing runs: a turn begins when the turn before it has really ended.
+"""Waits until the guest is idle: a turn begins when all work of the turn before has ended.
 
-A runtime's answer is not the end of its work: shims exit, the kernel takes namespaces apart, udev and systemd look at every
-device and mount that came or went. On one CPU that lands in the next turn, which is another subject's. So every turn waits
-for the guest to be idle, and how long that takes is kept: it is work that the subject has left behind.
+A runtime's answer is not the end of its work: shims exit, the kernel removes namespaces, udev and
+systemd look at every device and mount that came or went. On one CPU that falls into the next turn,
+which is another subject's. So every turn waits for the guest to be idle, and records how long that
+takes: it is work that the subject has left behind.
 """
 import time
 from pathlib import Path

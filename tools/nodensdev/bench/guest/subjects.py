@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: container runtimes behind the CRI, and the bare engine. All take the same steps under the same names."""
+"""The subjects of a measurement: container runtimes behind the CRI, and the bare engine.
+
+All take the same steps under the same names.
+"""
 import json
 import subprocess
 import sys
