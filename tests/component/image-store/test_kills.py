@@ -18,6 +18,7 @@ import world
 from nodenstest import runtimes
 
 SPAN = 1.5          # seconds, of which a random part passes before the kill
+ABOUT_ENGINE = "OCI runtime has a known flaw"  # the self-test's warning about Debian's crun
 ALL_AGAIN = 20      # rounds after which everything is pulled once more
 
 
@@ -145,6 +146,6 @@ def test_the_store_is_consistent_after_any_kill(site: runtimes.registry_server.S
     world.wait_until_swept(runtime.store)
     assert not list((runtime.store / "layers").iterdir()) and not list((runtime.store / "blobs/sha256").iterdir()), "garbage is left"
     assert runtime.stop() == 0
-    warnings = [line for line in runtime.log.read_text().splitlines() if line.startswith(("warning", "error"))]
+    warnings = [line for line in runtime.log.read_text().splitlines() if line.startswith(("warning", "error")) and ABOUT_ENGINE not in line]
     assert not warnings, warnings[:5]
     print(f"{kills['nodens-cri']} kills of nodens-cri, {kills['helpers']} of its helpers, in {rounds} rounds")
