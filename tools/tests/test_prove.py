@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+import contextlib
 from pathlib import Path
 from subprocess import CompletedProcess
 
 import pytest
 from nodensdev.checks import prove
 from nodensdev.checks.prove import Check, Miss, Proof, Refuted
+from nodensdev.command import Failure
 
 
 def proof(tmp_path: Path) -> Proof:
@@ -113,3 +115,24 @@ def test_a_suite_that_fails_fails_the_check(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "dev").chmod(0o755)
     for run in (lambda proof: proof.suites("unit"), lambda proof: proof.gate(), lambda proof: proof.others()):
         assert not prove.try_check(Check("x", run, False), _in_tree(tmp_path))
+
+
+def test_the_closing_line_names_a_selection() -> None:
+    assert prove.closing_line(3, 4, 4) == "3 passed, 1 failed"
+    assert prove.closing_line(2, 2, 4) == "2 passed, 0 failed (a selection: 2 of 4 checks)"
+
+
+def test_only_the_checks_with_the_text_in_their_title_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                          capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "thing.py").write_text(
+        "from nodensdev.checks.prove import check\n"
+        "@check('point 1: fails')\ndef a(proof): proof.expect(False, 'never')\n"
+        "@check('point 2: passes')\ndef b(proof): pass\n")
+    monkeypatch.setattr(prove, "PROOFS", tmp_path)
+    monkeypatch.setattr(prove, "BUILD", tmp_path)
+    monkeypatch.setattr(prove.chroot, "prepared", lambda _: contextlib.nullcontext())
+    assert prove.prove("thing", full=False, only="point 2") == 0
+    printed = capsys.readouterr().out
+    assert "1 passed, 0 failed (a selection: 1 of 2 checks)" in printed and "point 1" not in printed
+    with pytest.raises(Failure, match="no check of 'thing' was chosen"):
+        prove.prove("thing", full=False, only="point 3")

@@ -18,7 +18,8 @@ line, and fails if it gets worse. `full_only` checks run with --full.
 
 Checks run one after the other in one process; the module is executed with tools/ on its path.
 Output of commands is kept in build/prove/NAME/, and shown for a check that fails. The report ends
-with 'N passed, N failed' alone on a line; the exit status says the same.
+with 'N passed, N failed' alone on a line, which names a selection (--only); the exit status says the
+same.
 """
 import argparse
 import importlib.util
@@ -215,8 +216,15 @@ def try_check(item: Check, proof: Proof) -> bool:
     return not problem
 
 
+def closing_line(passed: int, chosen: int, every: int) -> str:
+    """The count; a part of the checks is no proof, and must not look like one."""
+    selection = f" (a selection: {chosen} of {every} checks)" if chosen < every else ""
+    return f"{passed} passed, {chosen - passed} failed{selection}"
+
+
 def prove(name: str, full: bool, only: str | None) -> int:
-    chosen = [item for item in load(name) if (full or not item.full_only) and (not only or only in item.title)]
+    every = [item for item in load(name) if full or not item.full_only]
+    chosen = [item for item in every if not only or only in item.title]
     if not chosen:
         raise Failure(f"no check of '{name}' was chosen")
     logs = BUILD / "prove" / name
@@ -231,7 +239,7 @@ def prove(name: str, full: bool, only: str | None) -> int:
             missed += proof.missed
     for text in missed:
         print(f"not reached  {text}")
-    print(f"{passed} passed, {len(chosen) - passed} failed")
+    print(closing_line(passed, len(chosen), len(every)))
     return 0 if passed == len(chosen) else 1
 
 
