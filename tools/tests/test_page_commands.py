@@ -65,10 +65,58 @@ def test_a_command_that_fails_and_an_output_that_is_not_real_are_found(tmp_path:
 
 @pytest.mark.parametrize(("shown", "real", "equal"), [
     ("a  1 MiB", "a 23 MiB", True), ("v1.2.3", "v0.10.0", True), ("a\n...", "a\nb\nc", True), ("...\nc", "a\nb\nc", True),
-    ("a", "a\nb", False), ("a b", "a c", False),
+    ("a", "a\nb", False), ("a b", "a c", False), ("14s 3c761dc5255a", "1m5s 0badcafe1234", True), ("faced", "decaf", False),
+    ("pod1e1e40dc-a1eb-41e7-816c-68e5a5faf921", "pod22222222-a1eb-41e7-816c-68e5a5fafffe", True), ("3 dogs", "14s dogs", False),
 ])
 def test_numbers_and_left_out_lines_may_differ(shown: str, real: str, equal: bool) -> None:
     assert page_commands.same(shown, real) == equal
+
+
+STEPS = """# Title
+
+<!-- run: guest as alice on debian -->
+
+<!-- do: systemctl start thing;
+     true -->
+```sh
+thing
+```
+
+<!-- run: merge /etc/thing.yaml -->
+```yaml
+a: 1
+```
+
+Words.<!-- do machine: undo -->
+"""
+
+
+def test_steps_that_readers_do_not_see_are_part_of_the_session(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_text(STEPS)
+    page = tmp_path / "README.md"
+    shown = page_commands.sessions("guest", tmp_path)[page]
+    assert [(one.text, one.user) for one in shown] == [
+        ("systemctl start thing;\n     true\n", ""), ("thing\n", "alice"),
+        ("merge /etc/thing.yaml <<'@@yaml'\na: 1\n@@yaml\n", "")]
+    assert [one.text for one in page_commands.sessions("machine", tmp_path)[page]] == ["undo\n"]
+    assert page_commands.kernel(page, "guest") == "debian" and page_commands.kernel(page, "machine") == ""
+
+
+def test_a_users_block_is_a_shell_of_its_own(tmp_path: Path) -> None:
+    shown = session(tmp_path, PAGE.replace("run: chroot", "run: chroot as alice").replace("cd /\n", "cd /tmp\n", 1))
+    prelude = page_commands.PRELUDE + 'as() { [ "$1" = alice ] && (cd / && bash "-${3-c}" "$2"); }\n'
+    done = subprocess.run(["bash", "-c", page_commands.script(shown, prelude)], capture_output=True, text=True)
+    found = page_commands.problems(shown, done.stdout)
+    assert len(found) == 1 and "prints something else:\na\nb" in found[0], "x is not set in the second shell"
+
+
+@pytest.mark.parametrize(("marker", "problem"), [
+    ("guest as", "is not 'as USER' or 'on KERNEL'"), ("moon", "is not one of"), ("none", "wants a reason"),
+    ("none it is far", "this step is never run")])
+def test_a_marker_that_a_script_cannot_follow_is_reported(tmp_path: Path, marker: str, problem: str) -> None:
+    page = tmp_path / "README.md"
+    page.write_text(STEPS.replace("guest as alice on debian", marker))
+    assert any(problem in line for line in pages.marker_problems(page, tmp_path))
 
 
 def test_every_marker_of_the_pages_is_one_that_a_script_knows() -> None:

@@ -8,12 +8,21 @@ outside the tree are not fetched.
 Commands are in blocks. ```sh has commands alone, ```console commands after `$ ` with the output
 that they print. A comment on a line above a block says where a script can run it:
 
-    <!-- run: chroot -->    in a clean Debian 13 root with the packages (see page_commands.py)
-    <!-- run: guest -->     in a clean Debian 13 guest
-    <!-- run: none needs a cluster -->    not by a script, and why
+    <!-- run: chroot -->             in a clean Debian 13 root, where the packages are installed (see page_commands.py)
+    <!-- run: guest -->              in a clean Debian 13 guest
+    <!-- run: guest as alice -->     the same, as an ordinary user
+    <!-- run: cluster -->            in a guest that is a cluster of one node (see page_cluster.py)
+    <!-- run: cluster on debian -->  the same, with Debian's kernel
+    <!-- run: machine -->            on the machine itself, in this tree
+    <!-- run: none needs helm -->    not by a script, and why
 
-A marker that is followed by text applies to all blocks of the page that have none of their own; it
-is below the title.
+A marker that is followed by text counts for all blocks of the page that have none of their own; it stands below the title.
+
+Some steps of a page are sentences, which a script cannot read:
+
+    <!-- run: merge /etc/nodens/cri.yaml -->   above a ```yaml block: its keys replace those of this file
+    <!-- do: systemctl restart kubelet -->     the command for what the sentence above says; readers do not see it
+    <!-- do guest: loginctl ... -->            the same, in another place than that of the page's marker
 """
 import re
 from collections.abc import Iterator
@@ -30,20 +39,29 @@ HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*\s*$", re.MULTILINE)
 ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
 OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 MARKER = re.compile(r"<!--\s*run:\s*(\S+)\s*(.*?)\s*-->")
-PLACES = ("chroot", "guest", "none")
+STEP = re.compile(r"<!--\s*do(?: (\w+))?:\s*(.*?)\s*-->", re.DOTALL)
+WORDS = re.compile(r"(?:as (?P<user>\S+))?\s*(?:on (?P<kernel>\S+))?")
+PLACES = ("chroot", "guest", "cluster", "machine", "none")
 SHELL = ("sh", "console")
+DO, MERGE = "do", "merge"
 
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of commands."""
+    """A fenced block of commands, or a step that only the script sees."""
 
     path: Path
     line: int
-    language: str
+    language: str       # of SHELL, or DO, or MERGE: `text` is YAML for the file `target`
     text: str
     place: str          # of PLACES; empty: not marked
-    reason: str
+    reason: str         # of "none"; in other places what WORDS matches
+    target: str = ""
+
+    def word(self, name: str) -> str:
+        """The user or the kernel of a marker; empty: not given."""
+        match = WORDS.fullmatch(self.reason)
+        return (match[name] or "") if match else ""
 
 
 # ---- links
@@ -134,22 +152,31 @@ def reach_problems(top: Path) -> list[str]:
 # ---- blocks of commands
 
 def blocks(path: Path) -> list[Block]:
-    """The blocks of shell commands of a page."""
+    """The blocks of shell commands of a page, and its steps, in its order."""
     text = path.read_text()
     fences = list(FENCE.finditer(text))
-    inside = [(fence.start(), fence.end()) for fence in fences]
-    markers = [match for match in MARKER.finditer(text) if not any(start <= match.start() < end for start, end in inside)]
+
+    def outside(pattern: re.Pattern[str]) -> list[re.Match[str]]:
+        return [match for match in pattern.finditer(text) if not any(one.start() <= match.start() < one.end() for one in fences)]
+
+    markers = outside(MARKER)
     own = {fence.start(): match for fence in fences for match in markers
            if match.end() <= fence.start() and not text[match.end():fence.start()].strip()}
     general = next((match for match in markers if match not in own.values()), None)
-    found = []
+    place, reason = (general[1], general[2]) if general else ("", "")
+
+    def block(start: int, language: str, body: str, marker: tuple[str, str], target: str = "") -> Block:
+        return Block(path, text.count("\n", 0, start) + 1, language, body, *marker, target)
+
+    found = {step.start(): block(step.start(), DO, step[2] + "\n", (step[1] or place, "")) for step in outside(STEP)}
     for fence in fences:
-        match = own.get(fence.start(), general)
-        if fence[3] in SHELL:
-            body = "".join(line.removeprefix(fence[1]) for line in fence[4].splitlines(keepends=True))
-            found.append(Block(path, text.count("\n", 0, fence.start()) + 1, fence[3], body, match[1] if match else "", match[2] if match
-                               else ""))
-    return found
+        match = own.get(fence.start())
+        body = "".join(line.removeprefix(fence[1]) for line in fence[4].splitlines(keepends=True))
+        if match and match[1] == MERGE:
+            found[fence.start()] = block(fence.start(), MERGE, body, (place, ""), match[2])
+        elif fence[3] in SHELL:
+            found[fence.start()] = block(fence.start(), fence[3], body, (match[1], match[2]) if match else (place, reason))
+    return [found[start] for start in sorted(found)]
 
 
 def marker_problems(path: Path, top: Path) -> list[str]:
@@ -161,8 +188,12 @@ def marker_problems(path: Path, top: Path) -> list[str]:
             found.append(f"{where}: no '<!-- run: {'|'.join(PLACES)} -->' above this block or below the page's title")
         elif block.place not in PLACES:
             found.append(f"{where}: '{block.place}' is not one of {', '.join(PLACES)}")
+        elif block.place == "none" and block.language not in SHELL:
+            found.append(f"{where}: this step is never run: the page's own marker says 'none'")
         elif block.place == "none" and not block.reason:
             found.append(f"{where}: 'run: none' wants a reason")
+        elif block.place != "none" and not WORDS.fullmatch(block.reason):
+            found.append(f"{where}: '{block.reason}' after '{block.place}' is not 'as USER' or 'on KERNEL'")
     return found
 
 
