@@ -11,7 +11,7 @@ stay. A block with a user is a shell of its own.
 - machine: this machine, in the tree itself.
 
 A ```sh block fails at its first command that fails. Commands of a ```console block may fail; their output must be that of the page: `...`
-on a line of its own stands for any lines; numbers, durations, IDs and the width of columns may differ.
+on a line of its own stands for any lines; numbers, durations, sizes, IDs and the width of columns may differ.
 """
 import functools
 import re
@@ -117,9 +117,10 @@ def outputs(text: str) -> dict[int, str]:
 
 
 def plain(line: str) -> str:
-    """A line without what differs from run to run: IDs in hexadecimal, durations, numbers, the width of columns."""
+    """A line without what differs from run to run: IDs in hexadecimal, durations, sizes, numbers, the width of columns."""
     line = re.sub(r"[0-9a-f]{8}(?:[-_][0-9a-f]{4}){3}[-_][0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{12,}\b", "ID", line)
     line = re.sub(r"\b(?:\d+(?:\.\d+)?(?:ms|[dhms]))+\b", "Ns", line)
+    line = re.sub(r"\b\d+(?:\.\d+)? [kMG]i?B\b", "N B", line)
     return " ".join(re.sub(r"\d+(?:\.\d+)*", "N", line).split())
 
 
