@@ -4,6 +4,9 @@
 Files are where kubeadm puts them: /etc/kubernetes/pki, /etc/kubernetes/admin.conf, /var/lib/kubelet/config.yaml. The control plane runs as
 systemd units; containerd and the kubelet are units that do not run yet. A registry on the loopback serves images of registry.k8s.io.
 
+User-mode Linux has no NAT: `<!-- do: without_nat FILE -->` takes the parts that need it out of a CNI configuration. Debian's kernel under
+QEMU has NAT, but an API server takes more than five minutes to start there.
+
 Pages bring the node into the state that they assume by `<!-- do: node containerd -->` or `<!-- do: node nodens -->`.
 """
 import json
@@ -52,6 +55,13 @@ node() {{
         systemctl start kubelet
         wait_until kubectl wait --for=condition=Ready node/node1 --timeout=1s
 }}
+without_nat() {{
+        python3 -c 'import json, sys
+path = sys.argv[1]
+network = json.load(open(path))
+network["plugins"] = [plugin | {{"ipMasq": False}} for plugin in network["plugins"] if plugin["type"] == "bridge"]
+json.dump(network, open(path, "w"))' "$1"
+}}
 apiserver() {{
         sed -i "s|^ExecStart=.*|& $*|" /etc/systemd/system/kube-apiserver.service
         systemctl daemon-reload
@@ -61,9 +71,9 @@ apiserver() {{
 """
 
 
-def lay_out(share: Path, kernel: str) -> Path:
+def lay_out(share: Path) -> Path:
     """Fills the share; returns the disk that the guest boots from."""
-    options = Options(kernel=kernel, cgroup_driver="systemd")
+    options = Options(cgroup_driver="systemd")
     make_state(share / "state", options)
     site = registry.Site(share / "registry")
     site.prepare(registry.storage.filled())

@@ -85,7 +85,7 @@ class Shown:
 
 
 def commands(block: Block, top: Path = TOP) -> list[Shown]:
-    where, user = f"{block.path.relative_to(top)}:{block.line}", block.word("user")
+    where, user = f"{block.path.relative_to(top)}:{block.line}", block.user()
     if block.language == pages.MERGE:
         return [Shown(where, f"merge {shlex.quote(block.target)} <<'@@yaml'\n{block.text}@@yaml\n", None)]
     if block.language != "console":
@@ -142,11 +142,6 @@ def problems(shown: list[Shown], printed: str) -> list[str]:
             if one.output is not None and not same(one.output, real[number])]
 
 
-def kernel(page: Path, place: str) -> str:
-    """The kernel that a page's markers for a place name; empty: none."""
-    return next((block.word("kernel") for block in pages.blocks(page) if block.place == place and block.word("kernel")), "")
-
-
 def sessions(place: str, top: Path = TOP) -> dict[Path, list[Shown]]:
     """The commands for one place, by page."""
     found = {page: [shown for block in pages.blocks(page) if block.place == place for shown in commands(block, top)]
@@ -172,19 +167,19 @@ def in_chroot(inside: chroot.Prepared, shown: list[Shown]) -> list[str]:
         shutil.rmtree(inside.scratch / "tmp" / "tree", ignore_errors=True)
 
 
-def in_guest(shown: list[Shown], kernel: str = "uml") -> list[str]:
+def in_guest(shown: list[Shown]) -> list[str]:
     """Runs a page's session in a fresh guest. The packages are installed first, unless the page does it."""
     install = "" if any("apt install ./" in one.text for one in shown) else INSTALL
     with cache.scratch("page") as share:
-        options = guest.Options(kernel=kernel or "uml", memory=4096, share=share)
+        options = guest.Options(memory=4096, share=share)
         return session(share, shown, PACKAGES + install + NETWORK + GUEST_PRELUDE, options)
 
 
-def in_cluster(shown: list[Shown], kernel: str = "uml") -> list[str]:
+def in_cluster(shown: list[Shown]) -> list[str]:
     """Runs a page's session in a fresh guest with a control plane and a kubelet."""
     with cache.scratch("page") as share:
-        base = page_cluster.lay_out(share, kernel or "uml")
-        options = guest.Options(kernel=kernel or "uml", memory=6144, share=share, base=base)
+        base = page_cluster.lay_out(share)
+        options = guest.Options(memory=6144, share=share, base=base)
         return session(share, shown, PACKAGES + page_cluster.PRELUDE + GUEST_PRELUDE, options)
 
 

@@ -12,7 +12,6 @@ that they print. A comment on a line above a block says where a script can run i
     <!-- run: guest -->              in a clean Debian 13 guest
     <!-- run: guest as alice -->     the same, as an ordinary user
     <!-- run: cluster -->            in a guest that is a cluster of one node (see page_cluster.py)
-    <!-- run: cluster on debian -->  the same, with Debian's kernel
     <!-- run: machine -->            on the machine itself, in this tree
     <!-- run: none needs helm -->    not by a script, and why
 
@@ -40,7 +39,7 @@ ANCHOR = re.compile(r"<a\s+(?:id|name)=\"([^\"]+)\"")
 OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 MARKER = re.compile(r"<!--\s*run:\s*(\S+)\s*(.*?)\s*-->")
 STEP = re.compile(r"<!--\s*do(?: (\w+))?:\s*(.*?)\s*-->", re.DOTALL)
-WORDS = re.compile(r"(?:as (?P<user>\S+))?\s*(?:on (?P<kernel>\S+))?")
+USER = re.compile(r"as (\S+)")
 PLACES = ("chroot", "guest", "cluster", "machine", "none")
 SHELL = ("sh", "console")
 DO, MERGE = "do", "merge"
@@ -55,13 +54,13 @@ class Block:
     language: str       # of SHELL, or DO, or MERGE: `text` is YAML for the file `target`
     text: str
     place: str          # of PLACES; empty: not marked
-    reason: str         # of "none"; in other places what WORDS matches
+    reason: str         # of "none"; in other places empty or what USER matches
     target: str = ""
 
-    def word(self, name: str) -> str:
-        """The user or the kernel of a marker; empty: not given."""
-        match = WORDS.fullmatch(self.reason)
-        return (match[name] or "") if match else ""
+    def user(self) -> str:
+        """The user of a marker; empty: root."""
+        match = USER.fullmatch(self.reason)
+        return match[1] if match else ""
 
 
 # ---- links
@@ -192,8 +191,8 @@ def marker_problems(path: Path, top: Path) -> list[str]:
             found.append(f"{where}: this step is never run: the page's own marker says 'none'")
         elif block.place == "none" and not block.reason:
             found.append(f"{where}: 'run: none' wants a reason")
-        elif block.place != "none" and not WORDS.fullmatch(block.reason):
-            found.append(f"{where}: '{block.reason}' after '{block.place}' is not 'as USER' or 'on KERNEL'")
+        elif block.place != "none" and block.reason and not block.user():
+            found.append(f"{where}: '{block.reason}' after '{block.place}' is not 'as USER'")
     return found
 
 
