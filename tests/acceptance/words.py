@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words, documents and habits: texts read like those of other projects of this field, pages are true, and the gate keeps it so."""
 import re
+from collections.abc import Callable
+from pathlib import Path
 
 from nodensdev.checks import idioms, lint, page_commands, pages, python
-from nodensdev.checks.prove import Proof, check
+from nodensdev.checks.page_commands import Shown
+from nodensdev.checks.prove import Proof, check, count_line
 from nodensdev.project import TOP
 
 MINUTE = 60
@@ -51,7 +54,7 @@ def marked(proof: Proof) -> None:
     for block in blocks:
         proof.note(f"{block.path.relative_to(TOP)}:{block.line}: {block.place or 'not marked'} {block.reason}")
     for place in pages.PLACES:
-        proof.figure(place, str(sum(block.place == place for block in blocks)))
+        proof.figure(place, str(sum(block.place == place and block.language in pages.SHELL for block in blocks)))
     found = [line for page in pages.pages(TOP) for line in pages.marker_problems(page, TOP)]
     proof.expect(not found, "; ".join(found))
 
@@ -66,12 +69,32 @@ def in_chroot(proof: Proof) -> None:
         proof.figure(str(page.relative_to(TOP)), f"{len(shown)} commands")
 
 
+def follow(proof: Proof, place: str, run: Callable[[list[Shown]], list[str]]) -> None:
+    """Runs the sessions of all pages in one place, and reports the problems of all of them."""
+    problems = []
+    for page, shown in page_commands.sessions(place).items():
+        found = run(shown)
+        proof.figure(str(page.relative_to(TOP)), f"{len(shown)} commands")
+        problems += found
+    proof.expect(not problems, "; ".join(problems))
+
+
 @check("point 3: commands that need systemd or a whole host work in a clean Debian guest")
 def in_guest(proof: Proof) -> None:
-    for page, shown in page_commands.sessions("guest").items():
-        found = page_commands.in_guest(shown)
-        proof.expect(not found, "; ".join(found))
-        proof.figure(str(page.relative_to(TOP)), f"{len(shown)} commands")
+    follow(proof, "guest", page_commands.in_guest)
+
+
+@check("point 3: commands that need a cluster work in a guest with a control plane and a kubelet")
+def in_cluster(proof: Proof) -> None:
+    sessions = page_commands.sessions("cluster")
+    for name in ("kubelet", "from-containerd", "guard"):
+        proof.expect(TOP / f"docs/{name}.md" in sessions, f"docs/{name}.md is followed")
+    follow(proof, "cluster", page_commands.in_cluster)
+
+
+@check("point 3: commands of tools/dev that the pages show work on this machine")
+def on_machine(proof: Proof) -> None:
+    follow(proof, "machine", page_commands.on_machine)
 
 
 @check("point 4: every lint is a step of CI, and passes")
