@@ -22,7 +22,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import build, package
+from .. import build, cluster, package
+from ..command import Failure
 from ..env import cache, chroot, guest
 from ..project import BUILD, INSIDE, TOP
 from . import page_cluster, pages
@@ -204,7 +205,10 @@ def debs() -> tuple[Path, ...]:
 
 
 def on_machine(shown: list[Shown]) -> list[str]:
-    """Runs a page's session here. A cluster that it starts is down afterwards in any case."""
+    """Runs a page's session here. A cluster that it starts is down afterwards in any case, so none may run before."""
+    running = [one.name for one in cluster.every() if one.is_running()]
+    if running:
+        raise Failure(f"clusters of this tree are running: {', '.join(running)}; end them with `tools/dev cluster down --all`")
     try:
         done = subprocess.run(["bash", "-c", script(shown)], cwd=TOP, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               errors="replace", timeout=DEADLINE)
