@@ -69,7 +69,7 @@ CHROOT_PRELUDE = PRELUDE + """\
 apt() {
         [ "$1" = install ] || { echo "apt $1: the root is read-only"; return 1; }
         shift
-        dpkg-query -W -f '' "$@"
+        dpkg -s "$@" >/dev/null
 }
 export DESTDIR=/var/tmp/destdir
 """
