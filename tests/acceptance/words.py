@@ -2,11 +2,10 @@
 """Words, documents and habits: texts read like those of other projects of this field, pages are true, and the gate keeps it so."""
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 from nodensdev.checks import idioms, lint, page_commands, pages, python
 from nodensdev.checks.page_commands import Shown
-from nodensdev.checks.prove import Proof, check, count_line
+from nodensdev.checks.prove import Proof, check
 from nodensdev.project import TOP
 
 MINUTE = 60
