@@ -2,10 +2,13 @@
 """The table of commands, and the way from the command line to one of them."""
 import argparse
 import importlib
+import os
 import signal
 import sys
 
+from . import ownership
 from .command import Command, Failure
+from .project import TOP
 
 # Where commands live, in the order in which `tools/dev help` shows them.
 MODULES = (
@@ -61,7 +64,14 @@ def main(arguments: list[str]) -> int:
     except Failure as failure:
         print(f"tools/dev {command.name}: {failure}", file=sys.stderr)
         return 1
+    except PermissionError as error:
+        if os.geteuid() == 0:
+            raise
+        print(f"tools/dev {command.name}: {error}; run it as root: sudo tools/dev {command.name}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
         return 141
+    finally:
+        ownership.give_back(TOP)
