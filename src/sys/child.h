@@ -17,20 +17,17 @@ struct nd_child_plan {
         const char *const *environment; /* nullptr = a copy of ours */
         const char *input;              /* standard input, nullptr = empty */
         size_t input_length;
-        const int *
-                /* Three descriptors for stdin, stdout and stderr instead of pipes; the caller keeps
-                 * them. */
-                streams;
+        /* Three descriptors for stdin, stdout and stderr instead of pipes; the caller keeps them. */
+        const int *streams;
         uint64_t deadline_us;  /* from start to exit; 0 = none */
         size_t output_ceiling; /* per stream: maximum that is kept of stdout and stderr */
         /* Passed to the child as 3, 4, ...; a negative one leaves its number closed. The caller
          * keeps them. */
         const int *descriptors;
         size_t descriptor_count;
-        const char
-                /* The directory of the cgroup it starts in, nullptr = ours. Moving it later takes
-                 * much longer. */
-                *cgroup;
+        /* The directory of the cgroup it starts in, nullptr = ours. Moving it later takes much
+         * longer. */
+        const char *cgroup;
         bool has_oom_score_adj; /* false: the child inherits ours */
         int oom_score_adj;
         /* SIGKILL when we exit, for any reason: the work is restarted, and must not run twice. */

@@ -64,10 +64,8 @@ enum cri_container_input {
 
 struct cri_container_operation {
         struct cri_parts *parts;
-        struct cri_container
-                /* nullptr if a creation was refused, or the container was removed before our
-                 * turn */
-                *container;
+        /* nullptr if a creation was refused, or the container was removed before our turn */
+        struct cri_container *container;
         enum cri_container_operation_kind kind;
         enum cri_container_step step; /* changed by cri_container_advance() only */
         /* cri_container_advance() is running: the step that causes an input handles it */
