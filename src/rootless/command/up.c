@@ -3,16 +3,23 @@
  *
  * Theory of operation
  *   `up` starts the node's units in the user's systemd; they run the commands hold, net, forward
- *   and api.
+ *   and api. Options reach them by a file in the node's directory, which the unit reads after
+ *   NAME.conf. So options are valid until the next `up`, and NAME.conf stays the user's own.
  *   `up --foreground` does the work of hold and net in one process and runs the others as children
  *   (services.h), for hosts without a user manager. If it is killed, init keeps running and the
  *   next `up --foreground` adopts the node. */
+#include <stdio.h>
+
 #include "base/log.h"
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
 #include "rootless/node/launch.h"
 #include "rootless/node/stop.h"
 #include "rootless/ports/api-client.h"
+#include "sys/child.h"
+#include "sys/file.h"
+
+#define OPTIONS_FILE "up.conf"
 
 static struct nd_error *foreground(struct rootless_daemon *d, const struct rootless_settings *settings) {
         nd_autoerror struct nd_error *absent = nullptr;
@@ -37,15 +44,75 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         return nullptr;
 }
 
-static int ask_manager(const char *name) {
+/* Checks the settings as `hold` will: its errors would be in the journal only. */
+static struct nd_error *check_settings(const struct rootless_settings *settings) {
+        nd_cleanup(rootless_config_done) struct rootless_config config = {};
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        struct rootless_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
+
+        nd_try(rootless_config_resolve(settings, true, rootless_command_getenv, nullptr, &config));
+        nd_try(rootless_launch_bindplan(&config, &node, nullptr, true, &plan));
+        return settings->publish ? rootless_api_check_list(settings->publish) : nullptr;
+}
+
+static struct nd_error *save_options(const struct rootless_node *node, const struct rootless_settings *settings) {
+        nd_autotext struct nd_text text = {};
+
+        nd_try(rootless_settings_format(settings, rootless_command_getenv, nullptr, &text));
+        if (text.length == 0)
+                return nd_file_unlink(node->fd, OPTIONS_FILE);
+        return nd_file_replace_unsynced(node->fd, OPTIONS_FILE, text.bytes, text.length, 0600);
+}
+
+static struct nd_error *start_units(const char *name) {
         nd_autofree char *node = nd_format("nodens-node@%s.service", name),
                          *net = nd_format("nodens-node-net@%s.service", name),
                          *forward = nd_format("nodens-node-forward@%s.service", name),
                          *api = nd_format("nodens-node-api@%s.service", name);
+        const char *const argv[] = {"systemctl", "--user", "start", node, net, forward, api, nullptr};
+        const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+        nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
-        (void) execlp("systemctl", "systemctl", "--user", "start", node, net, forward, api, (char *) nullptr);
-        return rootless_command_fail(nd_error_new(
-                ND_UNAVAILABLE, errno, "run systemctl --user (without a user manager use 'nodens-rootless up --foreground')"));
+        nd_try(nd_error_wrap(nd_child_run(&(struct nd_child_plan) {.argv = argv, .streams = streams}, &result),
+                             "without a systemd user manager use 'nodens-rootless up --foreground'"));
+        if (result.code != 0)
+                return nd_error_new(ND_UNAVAILABLE, 0,
+                                    "node '%s' does not start: 'nodens-rootless logs --name %s' shows why; without a systemd "
+                                    "user manager use 'nodens-rootless up --foreground'",
+                                    name, name);
+        return nullptr;
+}
+
+static struct nd_error *refuse_new_settings(const struct rootless_settings *settings) {
+        if (settings->net || settings->mtu || settings->data || settings->bind)
+                return nd_error_new(
+                        ND_EXISTS, 0,
+                        "node '%s' is already running: stop it with 'nodens-rootless down --name %s' to change its "
+                        "settings",
+                        settings->name, settings->name);
+        return nullptr;
+}
+
+static struct nd_error *background(const struct rootless_settings *settings) {
+        nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
+        nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
+        nd_autoerror struct nd_error *absent = nullptr;
+        nd_autoclose int pidfd = -EBADF;
+
+        nd_try(check_settings(settings));
+        nd_try(rootless_node_open(settings->name, true, &node));
+        absent = rootless_node_open_init(&node, &record, &pidfd);
+        if (!absent) {
+                nd_try(refuse_new_settings(settings));
+        } else {
+                nd_try(save_options(&node, settings));
+                nd_try(start_units(settings->name));
+        }
+        if (settings->publish)
+                nd_try(nd_error_wrap(rootless_api_publish_list(settings->name, settings->publish), "node '%s' is running, but",
+                                     settings->name));
+        printf("node '%s' is running\n", settings->name);
+        return nullptr;
 }
 
 int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
@@ -55,13 +122,12 @@ int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[ma
 
         if (!given.name)
                 given.name = NODE_DEFAULT_NAME;
-        if (given.dry_run) {
+        if (given.dry_run)
                 error = rootless_command_explain(&given, true);
-                return error ? rootless_command_fail(error) : EXIT_SUCCESS;
-        }
-        if (!given.foreground)
-                return ask_manager(given.name);
-        error = foreground(&d, &given);
+        else if (!given.foreground)
+                error = background(&given);
+        else
+                error = foreground(&d, &given);
         rootless_daemon_done(&d);
         return error ? rootless_command_fail(error) : EXIT_SUCCESS;
 }

@@ -87,7 +87,8 @@ struct nd_error *rootless_node_open(const char *name, bool make, struct rootless
                 error = open_own(top_fd, name, make, &node.fd);
         if (error && nd_error_errno(error) == ENOENT && !make) {
                 nd_error_free(error);
-                return nd_error_new(ND_NOT_FOUND, ENOENT, "no node '%s' in %s", name, top);
+                return nd_error_new(ND_NOT_FOUND, 0, "node '%s' is not running; 'nodens-rootless up --name %s' starts it",
+                                    name, name);
         }
         nd_try(nd_error_wrap(error, "directory of node '%s' in %s", name, top));
         if (make)
@@ -235,7 +236,8 @@ struct nd_error *rootless_node_open_init(const struct rootless_node *node, struc
         if (!error)
                 error = rootless_process_open(record.pid, record.started, &pidfd);
         if (error)
-                return nd_error_new(ND_NOT_FOUND, ESRCH, "node '%s' is not running (%s)", node->name, nd_error_text(error));
+                return nd_error_new(ND_NOT_FOUND, 0, "node '%s' is not running (%s); 'nodens-rootless up --name %s' starts it",
+                                    node->name, nd_error_text(error), node->name);
         *ret = nd_take(record, (struct rootless_node_record) {});
         *ret_pidfd = nd_take_fd(pidfd);
         return nullptr;

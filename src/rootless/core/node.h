@@ -2,6 +2,7 @@
 /* node.h - a node's directory in the user's runtime directory, and the record of its init process
  *
  *      $XDG_RUNTIME_DIR/nodens/NAME/       (or /tmp/nodens-UID/NAME without a runtime directory)
+ *              up.conf         options of `up` for the node's units (settings.h)
  *              lock            held while the node is started or stopped
  *              node.json       the record: init's process and the node's settings
  *              holder.sock     init listens here (control.h)

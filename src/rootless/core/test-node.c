@@ -57,7 +57,8 @@ static void a_node_runs_as_long_as_its_init_process([[maybe_unused]] void **stat
 
         assert_int_equal(chmod(top, 0700), 0);
         assert_int_equal(setenv("XDG_RUNTIME_DIR", top, 1), 0);
-        expect_error(rootless_node_open("n", false, &absent), ND_NOT_FOUND, "no node 'n'");
+        expect_error(rootless_node_open("n", false, &absent), ND_NOT_FOUND,
+                     "node 'n' is not running; 'nodens-rootless up --name n' starts it");
         expect_ok(rootless_node_open("n", true, &node));
         expect_error(rootless_node_open_init(&node, &found, &pidfd), ND_NOT_FOUND, "is not running");
         expect_ok(rootless_node_record_save(&node, &record));

@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-#include "base/text.h"
 #include "rootless/core/node.h"
+
+enum { SETTINGS_BYTES = 64 * 1024 };
 
 void rootless_config_done(struct rootless_config *config) {
         free(config->name);
@@ -61,6 +62,45 @@ struct nd_error *rootless_config_resolve(const struct rootless_settings *setting
         config.bind = binds ? nd_strdup(binds) : nullptr;
         *ret = nd_take(config, (struct rootless_config) {});
         return nullptr;
+}
+
+/* systemd reads the value of a line between double quotes, in which a backslash escapes these
+ * characters. */
+static struct nd_error *add_line(struct nd_text *text, const char *name, const char *value) {
+        if (!nd_text_utf8_valid(value, strlen(value)))
+                return nd_error_new(ND_INVALID, 0, "invalid %s: systemd accepts UTF-8 only", name);
+        nd_text_addf(text, "%s=\"", name);
+        for (const char *c = value; *c; c++) {
+                if ((unsigned char) *c < ' ' || *c == '\x7f')
+                        return nd_error_new(ND_INVALID, 0, "invalid %s: it has a control character", name);
+                if (strchr("\"\\`$", *c))
+                        nd_text_add(text, "\\");
+                nd_text_append(text, c, 1);
+        }
+        nd_text_add(text, "\"\n");
+        return nullptr;
+}
+
+struct nd_error *rootless_settings_format(const struct rootless_settings *settings, rootless_getenv variable, void *userdata,
+                                          struct nd_text *ret) {
+        nd_autofree char *mtu = settings->mtu ? nd_format("%u", settings->mtu) : nullptr;
+        const struct {
+                const char *name, *option;
+        } lines[] = {
+                {"NODENS_NET", settings->net},
+                {"NODENS_MTU", mtu},
+                {"NODENS_DATA", settings->data},
+                {"NODENS_BIND", settings->bind},
+        };
+
+        *ret = ND_TEXT(SETTINGS_BYTES);
+        for (size_t i = 0; i < nd_count_of(lines); i++) {
+                const char *value = lines[i].option ? lines[i].option : variable(lines[i].name, userdata);
+
+                if (value)
+                        nd_try(add_line(ret, lines[i].name, value));
+        }
+        return ret->overflow ? nd_error_new(ND_INVALID, 0, "the options are longer than %d bytes", SETTINGS_BYTES) : nullptr;
 }
 
 /* ---- the environment in the node ---- */

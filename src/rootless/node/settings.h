@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/option.h"
+#include "base/text.h"
 #include "rootless/network/netplan.h"
 
 /* As given on the command line; unset ones are nullptr, 0 or false. */
@@ -37,6 +38,11 @@ void rootless_config_done(struct rootless_config *config);
 typedef const char *(*rootless_getenv)(const char *name, void *userdata);
 [[nodiscard]] struct nd_error *rootless_config_resolve(const struct rootless_settings *settings, bool lasting,
                                                        rootless_getenv variable, void *userdata, struct rootless_config *ret);
+
+/* Formats the settings that options or variables give as a file for EnvironmentFile= of the node's
+ * units, so that a node that systemd starts has them too. Empty if there are none. */
+[[nodiscard]] struct nd_error *rootless_settings_format(const struct rootless_settings *settings, rootless_getenv variable,
+                                                        void *userdata, struct nd_text *ret);
 
 /* Makes the environment of commands in the node: ours, without variables that name sockets or
  * directories of the host, plus RootlessKit's three variables. The list ends with a nullptr, which

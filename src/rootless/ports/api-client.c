@@ -107,3 +107,14 @@ struct nd_error *rootless_api_publish_list(const char *name, const char *list) {
                         nd_try(rootless_api_publish(name, word, &id));
         return nullptr;
 }
+
+struct nd_error *rootless_api_check_list(const char *list) {
+        nd_autofree char *copy = nd_strdup(list);
+        struct rootless_port_spec spec;
+        char *rest = copy, *word;
+
+        while ((word = strsep(&rest, ",")))
+                if (*word)
+                        nd_try(rootless_port_parse(word, &spec));
+        return nullptr;
+}

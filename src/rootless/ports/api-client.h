@@ -12,3 +12,5 @@
 /* Publishes one port, or a comma-separated list. */
 [[nodiscard]] struct nd_error *rootless_api_publish(const char *name, const char *text, uint64_t *ret_id);
 [[nodiscard]] struct nd_error *rootless_api_publish_list(const char *name, const char *list);
+/* Checks the syntax of such a list. */
+[[nodiscard]] struct nd_error *rootless_api_check_list(const char *list);

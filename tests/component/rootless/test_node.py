@@ -95,6 +95,37 @@ def test_one_name_is_one_node() -> None:
         assert done.returncode != 0 and "only" in done.stderr
 
 
+@pytest.mark.parametrize(("options", "said"), [
+    (["--net", "nosuch"], "nosuch"), (["--mtu", "5"], "invalid MTU 5"), (["--data", "here"], "not an absolute path"),
+    (["--publish", "80:x"], "80:x"), (["--name", "Web"], "invalid node name 'Web'"), (["--bind", "/nosuch/path"], "/nosuch/path"),
+    (["--bind", "/tmp\nLD_PRELOAD=/tmp/x"], "/tmp"),
+])
+def test_up_checks_its_options_before_it_starts_a_unit(options: list[str], said: str) -> None:
+    done = rootless("up", "--name", "checked", *options, check=False)
+    assert done.returncode in (1, 64) and said in done.stderr and "systemctl" not in done.stderr
+    assert not (machine.RUNTIME / "nodens/checked/up.conf").exists()
+
+
+def test_options_of_up_reach_the_unit_s_environment_file() -> None:
+    file = machine.RUNTIME / "nodens/saved/up.conf"
+    rootless("up", "--name", "saved", "--net", "none", "--mtu", "1500", check=False)  # no systemd here: the start itself fails
+    assert file.read_text() == 'NODENS_NET="none"\nNODENS_MTU="1500"\n'
+    rootless("up", "--name", "saved", check=False)
+    assert not file.exists(), "options are valid until the next up"
+
+
+def test_up_refuses_new_settings_for_a_running_node() -> None:
+    with node("settled", "--net", "none"):
+        assert rootless("up", "--name", "settled").stdout == "node 'settled' is running\n"
+        done = rootless("up", "--name", "settled", "--net", "pasta", check=False)
+        assert done.returncode == 1 and "already running" in done.stderr and "nodens-rootless down --name settled" in done.stderr
+
+
+def test_a_shell_without_a_node_names_the_way_to_start_one() -> None:
+    done = rootless("shell", "--name", "absent", check=False)
+    assert done.stderr == "nodens-rootless: node 'absent' is not running; 'nodens-rootless up --name absent' starts it\n"
+
+
 def test_a_node_outlives_its_launcher_and_is_adopted() -> None:
     with node("lasting") as made:
         before = made.state()
