@@ -12,18 +12,17 @@ LIMIT = 0.15
 
 
 def cri(args: argparse.Namespace) -> int:
-    from . import guest_run, plot, report, table
+    from . import guest_run, report, table
     runtimes = tuple(args.runtime.split(","))
     if set(runtimes) - set(RUNTIMES):
         raise Failure(f"--runtime {args.runtime}: there are {', '.join(RUNTIMES)}, separated by commas")
     modes = ("on", "off") if args.userns == "both" else (args.userns,)
     data = guest_run.run(guest_run.Plan(runtimes, args.pods, args.parallel, args.rounds, modes, args.kernel))
     report.RESULTS.mkdir(parents=True, exist_ok=True)
-    base = report.RESULTS / f"cri-{time.strftime('%Y%m%d-%H%M%S')}"
-    base.with_suffix(".json").write_text(json.dumps(data, indent=1))
-    base.with_suffix(".svg").write_text(plot.draw(data))
+    path = report.RESULTS / f"cri-{time.strftime('%Y%m%d-%H%M%S')}.json"
+    path.write_text(json.dumps(data, indent=1))
     print(table.as_text(data))
-    print(f"\n{base.relative_to(TOP)}.json and .svg")
+    print(f"\n{path.relative_to(TOP)}")
     return 0
 
 
@@ -86,20 +85,27 @@ def compare(args: argparse.Namespace) -> int:
 def write_report(args: argparse.Namespace) -> int:
     from . import report
     report.write()
-    print(f"{report.DOCUMENT.relative_to(TOP)} and {report.PLOT.relative_to(TOP)}")
+    print(f"{report.DOCUMENT.relative_to(TOP)} and its pictures")
+    return 0
+
+
+def draw_pictures(args: argparse.Namespace) -> int:
+    from . import pictures
+    for path in pictures.write():
+        print(path.relative_to(TOP))
     return 0
 
 
 ACTIONS = {"cri": cri, "probes": ask_containers, "images": pull_images, "guard": guard_reviews, "rootless": rootless_nodes,
            "compare": compare,
-           "report": write_report}
+           "report": write_report, "pictures": draw_pictures}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=ACTIONS,
                         help="cri, probes (commands and statistics of 200 containers), images, guard, rootless: measure; compare: do the "
                              "two newest runs "
-                             "agree; report: write docs/benchmarks.md")
+                             "agree; report: write docs/benchmarks.md; pictures: draw the pictures of docs/ from the tables of its pages")
     parser.add_argument("--runtime", default="containerd", help="runtimes, separated by commas (default: containerd)")
     parser.add_argument("--rounds", type=int, default=3,
                         help="cri: how often everything is measured; images: pulls by each runtime; rootless: turns of each way (default: "

@@ -10,7 +10,7 @@ from ..command import Failure
 from ..e2e.report import commit
 from ..env import chroot, goprograms
 from ..project import BUILD, TOP
-from . import kyverno, priority, table
+from . import kyverno, pictures, priority, table
 
 RESULTS = BUILD / "bench"
 DOCUMENT = TOP / "docs/guard-benchmarks.md"
@@ -119,6 +119,8 @@ def as_text(data: dict[str, Any]) -> str:
 PEERS = """
 ## Comparison with other webhooks
 
+![Reviews a second and memory of nodens-guard and other webhooks](guard-benchmarks.svg)
+
 Kubernetes' own webhook for pod security (`k8s.io/pod-security-admission/cmd/webhook` of Kubernetes {version}), also with one core,
 in the same run, with the same reviews:
 
@@ -185,3 +187,4 @@ def write_document(data: dict[str, Any]) -> None:
                         table.as_markdown(rows(data)) + "\n" + tail
                         + PEERS.format(version=goprograms.pinned_version("pod-security", "k8s.io/kubernetes")) +
                         table.as_markdown(peer_rows(data)) + "\n" + kyverno_section(data))
+    pictures.write(DOCUMENT.name)

@@ -6,11 +6,10 @@ from typing import Any
 
 from ..command import Failure
 from ..project import BUILD, TOP
-from . import figures, plot, probes, pulls, table
+from . import figures, pictures, probes, pulls, table
 
 RESULTS = BUILD / "bench"
 DOCUMENT = TOP / "docs" / "benchmarks.md"
-PLOT = TOP / "docs" / "benchmarks.svg"
 
 METHOD = """# Benchmarks of nodens-cri
 
@@ -39,6 +38,10 @@ METHOD = """# Benchmarks of nodens-cri
   *Restart*: from `systemctl restart` until all pods and containers are listed as before.
   *Pull*: 64 MiB in four gzip layers and a base; for the bare engine curl, checksum and `tar -xz`, one layer after the other.
 - Ports, egress and starts of rootless nodes have [their own page](benchmarks-rootless.md).
+"""
+PICTURES = """![Start and end of a pod with containerd, nodens-cri and the bare engine](benchmarks.svg)
+
+![Memory and restart of the runtimes beside 20 pods](benchmarks-memory.svg)
 """
 COST = "- *What a user namespace costs*: pods with and without one in turn, one right after the other, each ended before the next.\n"
 
@@ -91,7 +94,7 @@ def write() -> None:
     busy = f" Load average of the host before the run: {data['load']}." if "load" in data else ""
     text.append(f"## Results\n{data['date']} UTC, commit {data['commit']}, {data['rounds']} x {data['pods']} pods in "
                 f"{data['seconds'] // 60} min; {versions}.{busy}\n{agreement(data)}\n")
-    text.append("![A pod's start and end](benchmarks.svg)\n")
+    text.append(PICTURES)
     for title, lines in table.tables(data):
         text.append(f"### {title[0].upper()}{title[1:]}\n{table.as_markdown(lines)}\n")
     asked = probes.newest()
@@ -104,4 +107,4 @@ def write() -> None:
     if pulled:
         text.append(pulls.section(pulled))
     DOCUMENT.write_text("\n".join(text))
-    PLOT.write_text(plot.draw(data))
+    pictures.write(DOCUMENT.name)

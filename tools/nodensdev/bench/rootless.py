@@ -8,7 +8,6 @@ import os
 import statistics
 import time
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from ..command import Failure
 from ..e2e.report import commit
 from ..env import chroot, goprograms, root
 from ..project import BUILD, TOP
-from . import table
+from . import pictures, table
 
 RESULTS = BUILD / "bench"
 DOCUMENT = TOP / "docs" / "benchmarks-rootless.md"
-PLOT = TOP / "docs" / "benchmarks-rootless.svg"
 OURS, BUILTIN, SPLICE = "nodens, pasta", "RootlessKit, builtin", "bare splice"
 
 METHOD = """# Benchmarks of nodens-rootless
@@ -175,40 +173,6 @@ def write_document(data: dict[str, Any]) -> None:
     DOCUMENT.write_text("\n".join([
         METHOD.format(**data),
         f"## Results\n{data['date']} UTC, commit {data['commit']}, load average of the host at its end {data['load']:.1f}.{busy}\n",
-        "![Ports, egress and starts](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)), "\n### Goals\n",
+        "![Throughput of ports and networks, and start of rootless nodes](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)), "\n### Goals\n",
         table.as_markdown(aim_lines(data)), ""]))
-    PLOT.write_text(draw(data))
-
-
-# ---- the plot: three panels of bars
-
-WIDTH, LABEL, BAR, GAP, HEAD = 900, 170, 16, 6, 44
-COLOURS = {"nodens": "#27506b", "RootlessKit": "#c08a4e"}
-
-
-def panel(data: dict[str, Any], title: str, name: str, x: float, width: float) -> list[str]:
-    numbers = {way: value(data, way, name) for way in data["ways"]}
-    scale = (width - 50) / max(number for number in numbers.values() if number is not None)
-    found = [f'<text x="{x:.0f}" y="{HEAD - 12}" font-size="12">{escape(title)}</text>']
-    for row, (way, number) in enumerate(numbers.items()):
-        y = HEAD + row * (BAR + GAP)
-        if number is None:
-            continue
-        found.append(f'<rect x="{x:.0f}" y="{y}" width="{number * scale:.1f}" height="{BAR}" '
-                     f'fill="{COLOURS.get(way.split(",")[0], "#999")}"/>')
-        found.append(f'<text x="{x + number * scale + 4:.0f}" y="{y + 12}" '
-                     f'font-size="11">{number:.{0 if number >= 100 else 1 if number >= 0.1 else 2}f}</text>')
-    return found
-
-
-def draw(data: dict[str, Any]) -> str:
-    height, part = HEAD + len(data["ways"]) * (BAR + GAP) + 8, (WIDTH - LABEL) / 3
-    body = [f'<text x="{LABEL - 8}" y="{HEAD + row * (BAR + GAP) + 12}" font-size="12" text-anchor="end">{escape(way)}</text>' for row,
-            way in enumerate(data["ways"])]
-    for number, (title, name) in enumerate((("in, Gbit/s", "gbit"), ("out, Gbit/s", "egress_gbit"),
-                                            ("start, ms (shorter is better)", "start_ms"))):
-        body += panel(data, title, name, LABEL + number * part, part)
-    head = f'<text x="8" y="16" font-size="13">nodens-rootless, {escape(data["date"])}, commit {escape(data["commit"])}</text>'
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" '
-            f'font-family="sans-serif" fill="#222">'
-            f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>' + "\n".join([head, *body]) + "</svg>\n")
+    pictures.write(DOCUMENT.name)
