@@ -87,10 +87,25 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--variant", choices=[*VARIANTS, "all"], default="gcc", help=text)
 
 
+def programs(directory: Path) -> list[Path]:
+    """The programs of a build that ship."""
+    return [path for name in VARIANTS["analyzer"].targets for path in sorted((directory / "src").rglob(name)) if path.is_file()]
+
+
+def where(directory: Path) -> str:
+    """Where the programs are and how to run one, for a person."""
+    found = [path.relative_to(TOP) for path in programs(directory)]
+    if not found:
+        return f"built: {directory.relative_to(TOP)}"
+    lines = [f"built: {', '.join(str(path) for path in found)}"]
+    command = found[0] if found[0].name == "nodens" else None
+    return "\n".join([*lines, *([f"try: tools/dev shell -- {command} check"] if command else [])])
+
+
 def run(args: argparse.Namespace) -> int:
     with chroot.prepared(chroot.Chroot()) as inside:
         for name in VARIANTS if args.variant == "all" else [args.variant]:
-            ensure(inside, name)
+            print(where(ensure(inside, name)), flush=True)
     return 0
 
 

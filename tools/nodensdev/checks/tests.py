@@ -5,6 +5,7 @@ import fnmatch
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -290,16 +291,28 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = listing()
 
 
+def summary(chosen: list[str], passed: list[str], failed: list[str], seconds: float) -> str:
+    """The last line of a run."""
+    skipped = [name for name in chosen if name not in (*passed, *failed)]
+    counts = [f"{len(passed)} passed", f"{len(failed)} failed" + (f" ({', '.join(failed)})" if failed else "")]
+    counts += [f"{len(skipped)} not run ({', '.join(skipped)})"] if skipped else []
+    return f"== {len(chosen)} suite{'s' if len(chosen) != 1 else ''} in {seconds:.0f} s: {', '.join(counts)}"
+
+
 def run(args: argparse.Namespace) -> int:
-    chosen = args.suite or [name for name, suite in SUITES.items() if suite.default]
-    failed = []
-    with chroot.prepared(chroot.Chroot()) as inside:
-        for name in chosen:
-            print(f"== {name}: {SUITES[name].purpose}", flush=True)
-            if not SUITES[name].run(inside):
-                failed.append(name)
-    if failed:
-        print(f"failed: {', '.join(failed)}")
+    chosen = list(dict.fromkeys(args.suite)) or [name for name, suite in SUITES.items() if suite.default]
+    passed: list[str] = []
+    failed: list[str] = []
+    began = time.monotonic()
+    try:
+        with chroot.prepared(chroot.Chroot()) as inside:
+            for name in chosen:
+                print(f"== {name}: {SUITES[name].purpose}", flush=True)
+                failed.append(name)     # until it has passed: it may raise
+                if SUITES[name].run(inside):
+                    passed.append(failed.pop())
+    finally:
+        print(summary(chosen, passed, failed, time.monotonic() - began), flush=True)
     return 1 if failed else 0
 
 

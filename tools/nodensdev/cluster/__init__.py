@@ -13,6 +13,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from .. import images
 from ..command import Command, Failure
 from .bringup import up
 from .handle import Cluster, every, find, reserved
@@ -45,9 +46,26 @@ def without_dashes(arguments: list[str]) -> list[str]:
     return arguments[1:] if arguments[:1] == ["--"] else arguments
 
 
+def next_steps(wanted: Options) -> str:
+    """What to do with a new cluster, as commands that can be copied."""
+    sudo = "sudo " if "SUDO_USER" in os.environ else ""
+    name = "" if wanted.name == DEFAULT_NAME else f" --name {wanted.name}"
+    found = sorted(image for one in wanted.images for image in images.layout(one).images)
+    shown = next((image for image in found if "/busybox:" in image), "")
+    overrides = """ --overrides='{"spec":{"hostUsers":false}}'"""
+    lines = ["", "images on the nodes, which cannot reach the Internet:" if found else "the nodes have no images (--images)",
+             *(f"  {image}" for image in found), "", "next:"]
+    if shown:
+        lines.append(f"  {sudo}tools/dev cluster kubectl{name} -- run show --image={shown} --restart=Never{overrides} -- sleep 3600")
+    return "\n".join([*lines, f"  {sudo}tools/dev cluster ssh{name} -- nodens pods" if wanted.runtime == "nodens" else
+                      f"  {sudo}tools/dev cluster ssh{name}", f"  {sudo}tools/dev cluster down{name}"])
+
+
 def run_up(args: argparse.Namespace) -> int:
-    one = up(from_arguments(args))
+    wanted = from_arguments(args)
+    one = up(wanted)
     print(one.kubectl("get", "nodes", "-o", "wide").stdout, end="")
+    print(next_steps(wanted))
     return 0
 
 
