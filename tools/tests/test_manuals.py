@@ -23,7 +23,8 @@ def rendered(page: str) -> list[str]:
         if not shutil.which(program):
             pytest.skip(f"{program} is not installed; `tools/dev test tools` runs where it is")
     source = subprocess.run(["scdoc"], input=PAGES[page].read_text(), capture_output=True, text=True, check=True).stdout
-    return subprocess.run(["groff", "-man", "-Tascii", "-P-cbou"], input=source, capture_output=True, text=True, check=True).stdout.splitlines()
+    shown = subprocess.run(["groff", "-man", "-Tascii", "-P-cbou"], input=source, capture_output=True, text=True, check=True)
+    return shown.stdout.splitlines()
 
 
 def test_nodens_refers_to_all_other_pages() -> None:

@@ -63,8 +63,8 @@ def pod_times(page: Page) -> Chart:
             for mode in MODES for number, (name, label, colour) in enumerate(SUBJECTS)]
 
     def column(title: str, row: str) -> Column:
-        return Column(title, "milliseconds", "shorter",
-                      {f"{mode} {name}": Value(page.cell(heading, row, name)) for mode, heading in MODES.items() for name, _, _ in SUBJECTS})
+        cells = {f"{mode} {name}": page.cell(heading, row, name) for mode, heading in MODES.items() for name, _, _ in SUBJECTS}
+        return Column(title, "milliseconds", "shorter", {key: Value(cell) for key, cell in cells.items()})
 
     return Chart("Start and end of a pod", f"Medians of {pods_of(page)}, {page.date}. "
                  "Bare engine: crun and the CNI plugins, run by a script without a daemon",

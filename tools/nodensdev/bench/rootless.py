@@ -173,6 +173,7 @@ def write_document(data: dict[str, Any]) -> None:
     DOCUMENT.write_text("\n".join([
         METHOD.format(**data),
         f"## Results\n{data['date']} UTC, commit {data['commit']}, load average of the host at its end {data['load']:.1f}.{busy}\n",
-        "![Throughput of ports and networks, and start of rootless nodes](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)), "\n### Goals\n",
+        "![Throughput of ports and networks, and start of rootless nodes](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)),
+        "\n### Goals\n",
         table.as_markdown(aim_lines(data)), ""]))
     pictures.write(DOCUMENT.name)
