@@ -6,11 +6,35 @@
 
 #include "cli/core/client.h"
 #include "cli/core/progress.h"
+#include "cli/core/sanitize.h"
 
 struct following {
         struct cli_progress progress;
         bool quiet;
 };
+
+/* An archive can have an image twice, under different names. */
+static bool is_repeated(const Nodens__V1__PullProgress *answer, size_t index) {
+        for (size_t i = 0; i < index; i++)
+                if (nd_streq(answer->image_ids[i], answer->image_ids[index]))
+                        return true;
+        return false;
+}
+
+/* Prints the ID of an image and, for people, its names. */
+static void print_image(const struct following *f, const Nodens__V1__PullProgress *answer, const char *id) {
+        const Nodens__V1__ImageEntry *image = nullptr;
+
+        for (size_t i = 0; !f->quiet && i < answer->n_images && !image; i++)
+                image = nd_streq(answer->images[i]->id, id) ? answer->images[i] : nullptr;
+        (void) fputs(id, stdout);
+        for (size_t i = 0; image && i < image->n_names; i++) {
+                nd_autofree char *name = cli_sanitize_text(image->names[i]);
+
+                printf("  %s", name);
+        }
+        (void) putchar('\n');
+}
 
 static void on_progress(const ProtobufCMessage *message, void *userdata) {
         const Nodens__V1__PullProgress *answer = (const Nodens__V1__PullProgress *) message;
@@ -24,7 +48,8 @@ static void on_progress(const ProtobufCMessage *message, void *userdata) {
         if (!f->quiet)
                 cli_progress_show(&f->progress, answer->n_image_ids > 0);
         for (size_t i = 0; i < answer->n_image_ids; i++)
-                puts(answer->image_ids[i]);
+                if (!is_repeated(answer, i))
+                        print_image(f, answer, answer->image_ids[i]);
 }
 
 int cli_pull_progress_follow(const char *command, const char *socket, const char *path, const ProtobufCMessage *request,
@@ -35,7 +60,5 @@ int cli_pull_progress_follow(const char *command, const char *socket, const char
         cli_progress_init(&f.progress);
         error = cli_client_stream(socket, path, request, &nodens__v1__pull_progress__descriptor, on_progress, &f);
         cli_progress_done(&f.progress);
-        if (error)
-                fprintf(stderr, "nodens %s: %s\n", command, nd_error_text(error));
-        return error ? 1 : 0;
+        return error ? cli_sanitize_print_error(command, error) : 0;
 }

@@ -70,6 +70,7 @@ struct job {
         /* hash of the request, including credentials: equal requests share a job */
         struct nd_digest key;
         int archive;
+        char *path;    /* of the archive, for messages; nullptr for a pull */
         char *staging; /* name under staging/, nullptr before it runs */
         struct party parties[PULL_PARTIES];
         /* The fetcher's end. Shut down when the fetcher has exited, even if descendants still
@@ -127,7 +128,13 @@ static void job_free(struct job *job) {
         nd_error_free(job->failure);
         free(job->staging);
         free(job->reference);
+        free(job->path);
         free(job);
+}
+
+/* The image of a pull, or the archive of an import. */
+static const char *subject(const struct job *job) {
+        return job->reference ?: job->path;
 }
 
 /* Notifies every listener and frees the job. Takes the error; each listener gets its own copy. */
@@ -277,7 +284,7 @@ static void conclude(struct job *job, struct nd_error *error) {
         nd_cleanup(nd_strings_done) struct nd_strings ids = {};
 
         if (!error)
-                error = nd_error_wrap(commit(job, &ids), "%s", job->reference ?: "import");
+                error = nd_error_wrap(commit(job, &ids), "%s", subject(job));
         job_end(job, error, &ids);
 }
 
@@ -328,7 +335,7 @@ static bool needs_verifier(const struct job *job) {
 
 /* Both programs have exited. */
 static void judge(struct job *job) {
-        struct nd_error *error = nd_error_wrap(job_error(job), "%s", job->reference ?: "import");
+        struct nd_error *error = nd_error_wrap(job_error(job), "%s", subject(job));
 
         if (!error && needs_verifier(job)) {
                 error = nd_error_wrap(verify(job), "verify %s", job->reference);
@@ -347,7 +354,7 @@ static void on_child(struct nd_child_result *result, void *userdata) {
         party->exit = nd_child_result_error(result, party_names[party->is]);
         if (result->errors && result->errors[0])
                 nd_log(ND_LOG_DEBUG, "output of a pull helper", nd_field("helper", party_names[party->is]),
-                       nd_field("image", job->reference ?: ""), nd_field("text", result->errors));
+                       nd_field("image", subject(job)), nd_field("text", result->errors));
         if (party->is == PULL_FETCHER) {
                 (void) shutdown(job->channel, SHUT_RDWR);
                 nd_close_fd(&job->channel);
@@ -415,7 +422,7 @@ static int on_starter([[maybe_unused]] sd_event_source *source, void *userdata) 
                 puller->running++;
                 error = run(job);
                 if (error) {
-                        job_end(job, nd_error_wrap(error, "%s", job->reference ?: "import"), &(struct nd_strings) {});
+                        job_end(job, nd_error_wrap(error, "%s", subject(job)), &(struct nd_strings) {});
                         break; /* the list has changed; job_end() has scheduled another round */
                 }
         }
@@ -536,8 +543,8 @@ struct nd_error *cri_puller_pull(struct cri_puller *puller, const char *referenc
         return nullptr;
 }
 
-struct nd_error *cri_puller_import(struct cri_puller *puller, int archive_fd, const struct cri_pull_listener *listener,
-                                   void *userdata, struct cri_pull_request **ret) {
+struct nd_error *cri_puller_import(struct cri_puller *puller, const char *path, int archive_fd,
+                                   const struct cri_pull_listener *listener, void *userdata, struct cri_pull_request **ret) {
         nd_autoclose int archive = archive_fd;
         nd_autofree char *request = nullptr;
         size_t length = 0;
@@ -548,6 +555,7 @@ struct nd_error *cri_puller_import(struct cri_puller *puller, int archive_fd, co
         if (!job)
                 return too_many();
         job->archive = nd_take_fd(archive);
+        job->path = nd_strdup(path);
         *ret = join(job, listener, userdata);
         return nullptr;
 }

@@ -40,8 +40,8 @@ void cri_puller_free(struct cri_puller *puller);
                                                const struct cri_pull_listener *listener, void *userdata,
                                                struct cri_pull_request **ret);
 
-/* Starts the import of an OCI archive; takes the descriptor. */
-[[nodiscard]] struct nd_error *cri_puller_import(struct cri_puller *puller, int archive_fd,
+/* Starts the import of an OCI archive; takes the descriptor. The path is for messages. */
+[[nodiscard]] struct nd_error *cri_puller_import(struct cri_puller *puller, const char *path, int archive_fd,
                                                  const struct cri_pull_listener *listener, void *userdata,
                                                  struct cri_pull_request **ret);
 

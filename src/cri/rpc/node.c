@@ -29,6 +29,14 @@ static void add_image(const struct nd_image *image, struct list *list) {
         nd_vector_push(&list->entries, entry);
 }
 
+static void list_done(struct list *list) {
+        nd_vector_each (entry, &list->entries) {
+                free((*entry)->id);
+                free(*entry);
+        }
+        nd_vector_done(&list->entries);
+}
+
 static void handle_images(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
                           void *userdata) {
         Nodens__V1__ImagesAnswer answer = NODENS__V1__IMAGES_ANSWER__INIT;
@@ -41,16 +49,13 @@ static void handle_images(struct nd_grpc_call *call, [[maybe_unused]] const char
         answer.n_images = list.entries.count;
         answer.images = list.entries.items;
         cri_response_with(call, &answer.base);
-        nd_vector_each (entry, &list.entries) {
-                free((*entry)->id);
-                free(*entry);
-        }
-        nd_vector_done(&list.entries);
+        list_done(&list);
 }
 
 /* A caller that receives the progress of a pull. */
 struct cri_event_follower {
         struct nd_grpc_call *call;
+        struct nd_oci_store *images;
         struct cri_pull_request *pending;
 };
 
@@ -73,19 +78,34 @@ static void on_layer(const struct cri_pull_event *event, void *userdata) {
         cri_response_send(follower->call, &progress.base);
 }
 
-static void on_end(struct nd_error *error, const struct nd_strings *image_ids, void *userdata) {
+/* Sends the IDs and names of the images that were pulled. */
+static void send_images(struct cri_event_follower *follower, const struct nd_strings *image_ids) {
         Nodens__V1__PullProgress progress = NODENS__V1__PULL_PROGRESS__INIT;
-        struct cri_event_follower *follower = userdata;
-        struct nd_grpc_call *call = follower->call;
+        struct list list = {};
 
-        free(follower);
-        nd_grpc_call_on_cancel(call, nullptr, nullptr);
-        if (!error) {
-                progress.n_image_ids = image_ids->count;
-                progress.image_ids = image_ids->items;
-                cri_response_send(call, &progress.base);
+        nd_vector_each (id, image_ids) {
+                const struct nd_image *image = nullptr;
+
+                /* The ID is sent anyway. */
+                nd_ignore(nd_oci_store_find(follower->images, *id, &image));
+                if (image)
+                        add_image(image, &list);
         }
-        nd_grpc_call_finish(call, error);
+        progress.n_image_ids = image_ids->count;
+        progress.image_ids = image_ids->items;
+        progress.n_images = list.entries.count;
+        progress.images = list.entries.items;
+        cri_response_send(follower->call, &progress.base);
+        list_done(&list);
+}
+
+static void on_end(struct nd_error *error, const struct nd_strings *image_ids, void *userdata) {
+        nd_autofree struct cri_event_follower *follower = userdata;
+
+        nd_grpc_call_on_cancel(follower->call, nullptr, nullptr);
+        if (!error)
+                send_images(follower, image_ids);
+        nd_grpc_call_finish(follower->call, error);
 }
 
 static void on_cancel(void *userdata) {
@@ -108,10 +128,11 @@ static void follow(struct nd_grpc_call *call, struct nd_error *error, struct cri
         nd_grpc_call_on_cancel(call, on_cancel, follower);
 }
 
-static struct cri_event_follower *new_follower(struct nd_grpc_call *call) {
+static struct cri_event_follower *new_follower(struct nd_grpc_call *call, struct nd_oci_store *images) {
         struct cri_event_follower *follower = nd_new(struct cri_event_follower);
 
         follower->call = call;
+        follower->images = images;
         return follower;
 }
 
@@ -124,7 +145,7 @@ static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t len
 
         if (!request)
                 return;
-        follower = new_follower(call);
+        follower = new_follower(call, parts->images);
         follow(call,
                cri_puller_pull(parts->puller, r->reference,
                                &(struct cri_pull_credentials) {.username = r->username, .password = r->password}, &listener,
@@ -158,10 +179,10 @@ static void handle_import(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!request)
                 return;
-        follower = new_follower(call);
+        follower = new_follower(call, parts->images);
         error = open_archive(r->path, &archive);
         if (!error)
-                error = cri_puller_import(parts->puller, archive, &listener, follower, &follower->pending);
+                error = cri_puller_import(parts->puller, r->path, archive, &listener, follower, &follower->pending);
         follow(call, error, follower);
 }
 

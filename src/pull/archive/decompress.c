@@ -77,7 +77,7 @@ static struct nd_error *feed_gzip(struct pull_decompressor *s, const char *bytes
                         s->gzip.avail_out = OUTPUT;
                         status = inflate(&s->gzip, Z_NO_FLUSH);
                         if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR)
-                                return nd_error_new(ND_DATA_LOSS, 0, "invalid gzip data in the layer: %s",
+                                return nd_error_new(ND_DATA_LOSS, 0, "invalid gzip data: %s",
                                                     s->gzip.msg ? s->gzip.msg : "unexpected data");
                         nd_try(emit(s, s->output, OUTPUT - s->gzip.avail_out));
                 } while (s->gzip.avail_out == 0 && status == Z_OK);
@@ -96,7 +96,7 @@ static struct nd_error *feed_zstd(struct pull_decompressor *s, const char *bytes
                 out = (ZSTD_outBuffer) {.dst = s->output, .size = OUTPUT};
                 left = ZSTD_decompressStream(s->zstd, &out, &in);
                 if (ZSTD_isError(left))
-                        return nd_error_new(ND_DATA_LOSS, 0, "invalid zstd data in the layer, or a window above 8 MiB: %s",
+                        return nd_error_new(ND_DATA_LOSS, 0, "invalid zstd data, or a window above 8 MiB: %s",
                                             ZSTD_getErrorName(left));
                 s->between = left == 0;
                 nd_try(emit(s, s->output, out.pos));
@@ -179,6 +179,6 @@ struct nd_error *pull_decompressor_finish(struct pull_decompressor *s) {
         if (!s->checked)
                 nd_try(check(s));
         if (s->compression != ND_COMPRESSION_NONE && !s->between)
-                return nd_error_new(ND_DATA_LOSS, 0, "the layer's compressed data is truncated");
+                return nd_error_new(ND_DATA_LOSS, 0, "the compressed data is truncated");
         return nullptr;
 }

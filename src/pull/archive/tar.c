@@ -100,7 +100,7 @@ void pull_tar_free(struct pull_tar *tar) {
 }
 
 static struct nd_error *broken(const char *what) {
-        return nd_error_new(ND_INVALID, 0, "invalid tar archive in the layer: %s", what);
+        return nd_error_new(ND_INVALID, 0, "invalid tar archive: %s", what);
 }
 
 /* Octal digits between blanks and null bytes, or base 256 when the first bit is set. */

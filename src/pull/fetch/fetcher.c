@@ -9,8 +9,9 @@
  *   header, no client certificate. A 401 from such an origin is a failure, not a challenge.
  *   A token request is made synchronously and blocks the loop for at most @token_timeout_s; other
  *   responses wait in the kernel meanwhile.
- *   The failure of each server is collected in @failures, which becomes the error message. It never
- *   contains the query string or user of a URL; events.c redacts once more.
+ *   The failure of each server is collected in @failures or, for a 404, in @not_found; they become
+ *   the error message. It never contains the query string or user of a URL; events.c redacts once
+ *   more.
  * Owns       the fetches, until their done() was called. */
 #include "pull/fetch/fetcher.h"
 
@@ -29,6 +30,7 @@ enum {
         SLOWEST = 512,
         RECEIVE_BUFFER = 128 * 1024,
         FAILURES_TEXT = 4096,
+        OTHERS_TEXT = 200, /* of the other servers' failures, when one has answered 404 */
         HEADER_TEXT = 512,
 };
 
@@ -61,7 +63,8 @@ struct fetch {
         char curl_error[CURL_ERROR_SIZE];
 
         struct nd_text failures;
-        enum nd_error_code code; /* code of the failures */
+        struct nd_text not_found;
+        enum nd_error_code code; /* code of the failures, or of @not_found */
 };
 
 struct pull_fetcher {
@@ -87,6 +90,7 @@ static void fetch_free(struct fetch *f) {
         pull_challenge_done(&f->challenge);
         nd_error_free(f->error);
         nd_text_done(&f->failures);
+        nd_text_done(&f->not_found);
         free(f);
 }
 
@@ -118,16 +122,41 @@ static const struct pull_host *host_of(const struct fetch *f) {
         return &f->fetcher->settings.hosts->items[f->host];
 }
 
+/* A server that could not be asked says nothing about the image. */
+static bool is_outage(enum nd_error_code code) {
+        return code == ND_UNAVAILABLE || code == ND_DEADLINE;
+}
+
 /* Adds a server's failure to the message. */
 [[gnu::format(printf, 3, 4)]] static void add_failure(struct fetch *f, enum nd_error_code code, const char *format, ...) {
+        struct nd_text *text = code == ND_NOT_FOUND ? &f->not_found : &f->failures;
         nd_autofree char *curl_error = nullptr;
         va_list arguments;
 
         va_start(arguments, format);
         curl_error = nd_format_va(format, arguments);
         va_end(arguments);
-        nd_text_addf(&f->failures, "%s%s: %s", f->failures.length > 0 ? "; " : "", host_of(f)->authority, curl_error);
-        f->code = code;
+        nd_text_addf(text, "%s%s: %s", text->length > 0 ? "; " : "", host_of(f)->authority, curl_error);
+        if (f->code != ND_NOT_FOUND || !is_outage(code))
+                f->code = code;
+}
+
+/* The error of all servers. The answer that one does not have the image is not lost between the
+ * reasons for which others could not be asked. */
+static struct nd_error *failure(const struct fetch *f) {
+        size_t length = f->failures.length;
+
+        if (f->code == ND_OK)
+                return nd_error_new(ND_NOT_FOUND, 0, "no configured server has the required capability");
+        if (f->not_found.length == 0)
+                return nd_error_new(f->code, 0, "%s", f->failures.bytes);
+        if (length == 0)
+                return nd_error_new(f->code, 0, "%s", f->not_found.bytes);
+        /* Another server has answered, too: access denied, wrong data. */
+        if (f->code != ND_NOT_FOUND)
+                return nd_error_new(f->code, 0, "%s; %s", f->failures.bytes, f->not_found.bytes);
+        return nd_error_new(f->code, 0, "%s; %.*s%s", f->not_found.bytes, OTHERS_TEXT, f->failures.bytes,
+                            length > OTHERS_TEXT ? "..." : "");
 }
 
 /* ---- libcurl callbacks ---- */
@@ -338,9 +367,7 @@ static void next_host(struct fetch *f) {
         f->authorized = false;
         if (select_host(f, f->host + 1))
                 return send_request(f);
-        finish(f,
-               nd_error_new(f->code != ND_OK ? f->code : ND_NOT_FOUND, 0, "%s",
-                            f->failures.length > 0 ? f->failures.bytes : "no configured server has the required capability"));
+        finish(f, failure(f));
 }
 
 void pull_fetch_start(struct pull_fetcher *fetcher, const struct pull_fetch_plan *plan) {
@@ -351,7 +378,7 @@ void pull_fetch_start(struct pull_fetcher *fetcher, const struct pull_fetch_plan
         f->plan.path = nd_strdup(plan->path);
         f->plan.repository = nd_strdup(plan->repository);
         f->plan.accept = plan->accept ? nd_strdup(plan->accept) : nullptr;
-        f->failures = ND_TEXT(FAILURES_TEXT);
+        f->failures = f->not_found = ND_TEXT(FAILURES_TEXT);
         nd_vector_push(&fetcher->fetches, f);
         if (select_host(f, 0))
                 return send_request(f);

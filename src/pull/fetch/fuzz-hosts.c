@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any hosts.toml gives an error, or servers with http(s) addresses without user or line break, the
- * registry last. */
+/* Any hosts.toml gives an error, or servers with http(s) addresses without user or line break, one
+ * of which is the registry. */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -15,8 +15,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
 
         if (error)
                 return 0;
-        fuzz_require(hosts.count >= 1 && hosts.count <= HOSTS_MAX && hosts.items[hosts.count - 1].upstream);
+        size_t upstream = 0;
+
+        fuzz_require(hosts.count >= 1 && hosts.count <= HOSTS_MAX);
         nd_vector_each (host, &hosts) {
+                upstream += host->upstream;
                 fuzz_require(nd_has_prefix(host->url, "https://") || nd_has_prefix(host->url, "http://"));
                 fuzz_require(!strpbrk(host->url, "?# \r\n\t"));
                 fuzz_require(!strpbrk(host->authority, "@/?# \r\n\t"));
@@ -25,5 +28,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                         fuzz_require(!strpbrk(*header, "\r\n"));
                 }
         }
+        fuzz_require(upstream == 1);
         return 0;
 }

@@ -310,6 +310,24 @@ static struct nd_error *read_mirrors(const struct pull_toml *mirrors, const char
         return nullptr;
 }
 
+/* A server with the address of a mirror and no settings of its own would only repeat the mirror's
+ * requests, without the mirror's certificates. The mirror takes its place, also for credentials. */
+static void merge_server(struct pull_hosts *hosts) {
+        struct pull_host *server = &hosts->items[hosts->count - 1];
+
+        if (server->ca.count > 0 || server->client.count > 0 || server->headers.count > 0 || server->skip_verify)
+                return;
+        nd_vector_each (host, hosts) {
+                if (host == server || host->skip_verify || !nd_streq(host->url, server->url) ||
+                    (server->capabilities & ~host->capabilities) != 0)
+                        continue;
+                host->upstream = true;
+                host_done(server);
+                hosts->count--;
+                return;
+        }
+}
+
 struct nd_error *pull_hosts_parse(const char *text, size_t length, const char *registry, const char *directory,
                                   struct pull_hosts *ret) {
         nd_cleanup(pull_hosts_done) struct pull_hosts hosts = {};
@@ -325,6 +343,7 @@ struct nd_error *pull_hosts_parse(const char *text, size_t length, const char *r
         nd_try(nd_error_wrap(read_host(root, server && *server->text ? server->text : nullptr, registry, directory,
                                        &hosts.items[hosts.count - 1]),
                              "server"));
+        merge_server(&hosts);
         *ret = nd_take(hosts, (struct pull_hosts) {});
         return nullptr;
 }

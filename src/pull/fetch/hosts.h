@@ -44,7 +44,7 @@ struct pull_hosts { /* see base/vector.h */
 void pull_hosts_done(struct pull_hosts *hosts);
 
 /* Parses the text of hosts.toml. Relative paths are resolved from directory. The registry itself is
- * the last server if the text names no other. */
+ * the last server if the text names no other; a mirror with the same address takes its place. */
 [[nodiscard]] struct nd_error *pull_hosts_parse(const char *text, size_t length, const char *registry, const char *directory,
                                                 struct pull_hosts *ret);
 

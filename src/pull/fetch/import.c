@@ -25,7 +25,8 @@ struct archive {
         struct pull_layers_context *context;
         uint64_t left; /* remaining limit for its blobs */
         size_t blobs;
-        int file; /* the blob being written */
+        bool is_tar; /* it has an entry */
+        int file;    /* the blob being written */
         struct nd_digest digest;
         struct nd_digest_hash hash;
         bool in_index;
@@ -44,6 +45,7 @@ static struct nd_error *archive_entry(void *userdata, const struct pull_tar_entr
         nd_autofree char *name = nullptr;
         char hex[ND_DIGEST_HEX];
 
+        a->is_tar = true;
         if (entry->kind != TAR_FILE)
                 return nullptr;
         a->in_index = nd_streq(path, "index.json");
@@ -214,8 +216,12 @@ struct nd_error *pull_import(struct pull_layers_context *context, const struct p
         nd_cleanup(archive_done) struct archive a = {
                 .context = context, .left = request->total_bytes, .file = -EBADF, .index = ND_TEXT(ND_MANIFEST_CEILING)};
         nd_cleanup(pull_images_done) struct pull_images images = {};
+        nd_autoerror struct nd_error *error = nullptr;
 
-        nd_try(nd_error_wrap(read_archive(&a, archive_fd), "import"));
-        nd_try(nd_error_wrap(import_images(context, request, &a, &images), "import"));
+        error = read_archive(&a, archive_fd);
+        if (!a.is_tar && (!error || nd_error_code(error) == ND_INVALID))
+                return nd_error_new(ND_INVALID, 0, "not a tar archive; an import needs an OCI image layout as a tar archive");
+        nd_try(nd_take_ptr(error));
+        nd_try(import_images(context, request, &a, &images));
         return pull_images_finish(context, &images);
 }

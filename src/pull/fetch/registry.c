@@ -77,7 +77,7 @@ static struct nd_error *pull(struct pull_layers_context *context, const struct p
 
 struct nd_error *pull_registry_pull(struct pull_layers_context *context, const struct pull_request *request) {
         nd_cleanup(pull_images_done) struct pull_images images = {};
-        nd_autofree char *name = nd_reference_text(&request->reference);
 
-        return nd_error_wrap(pull(context, request, &images), "pull '%s'", name);
+        /* nodens-cri adds the name of the image to an error. */
+        return pull(context, request, &images);
 }

@@ -41,6 +41,37 @@ static void without_a_server_the_registry_is_the_last([[maybe_unused]] void **st
         assert_string_equal(hosts.items[1].url, "https://registry.example:5000/v2");
 }
 
+static void a_server_with_the_address_of_a_mirror_is_one_server([[maybe_unused]] void **state) {
+        nd_cleanup(pull_hosts_done) struct pull_hosts hosts = {};
+
+        expect_ok(parse("server = \"https://registry.example:5000\"\n"
+                        "[host.\"https://Registry.example:5000/\"]\n  ca = \"/ca.pem\"\n[host.\"https://b.example\"]\n",
+                        &hosts));
+        assert_int_equal(hosts.count, 2);
+        assert_string_equal(hosts.items[0].url, "https://registry.example:5000/v2");
+        assert_string_equal(hosts.items[0].ca.items[0], "/ca.pem");
+        assert_true(hosts.items[0].upstream && !hosts.items[1].upstream);
+}
+
+static void a_server_that_differs_from_its_mirror_stays([[maybe_unused]] void **state) {
+        static const char *const texts[] = {
+                "ca = \"/own.pem\"\n[host.\"https://registry.example:5000\"]\n",
+                "[host.\"https://registry.example:5000\"]\n  capabilities = [\"pull\"]\n",
+                "[host.\"https://registry.example:5000/x\"]\n",
+                "[host.\"http://registry.example:5000\"]\n",
+                /* credentials must not go to a server that is not verified */
+                "[host.\"https://registry.example:5000\"]\n  skip_verify = true\n",
+        };
+
+        for (size_t i = 0; i < nd_count_of(texts); i++) {
+                nd_cleanup(pull_hosts_done) struct pull_hosts hosts = {};
+
+                expect_ok(parse(texts[i], &hosts));
+                assert_int_equal(hosts.count, 2);
+                assert_true(hosts.items[1].upstream && !hosts.items[0].upstream);
+        }
+}
+
 static void docker_io_and_localhost_are_special([[maybe_unused]] void **state) {
         static const struct {
                 const char *registry, *url;
@@ -142,6 +173,8 @@ int main(void) {
                 cmocka_unit_test(only_addresses_of_the_loopback_are_local),
                 cmocka_unit_test(mirrors_come_first_and_the_server_last),
                 cmocka_unit_test(without_a_server_the_registry_is_the_last),
+                cmocka_unit_test(a_server_with_the_address_of_a_mirror_is_one_server),
+                cmocka_unit_test(a_server_that_differs_from_its_mirror_stays),
                 cmocka_unit_test(docker_io_and_localhost_are_special),
                 cmocka_unit_test(errors_name_the_invalid_setting),
                 cmocka_unit_test(a_password_in_an_address_is_not_repeated),

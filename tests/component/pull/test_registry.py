@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pulls from the real registry, with TLS and tokens: requests, and the resulting files."""
+import gzip
 import json
 import os
 import random
@@ -225,6 +226,41 @@ def test_a_mirror_with_a_wrong_manifest_is_skipped(trusted: registry_server.Site
         assert result.image["manifestDigest"] == wanted and mirror.seen
 
 
+NOT_FOUND, DENIED = 5, 7
+
+
+@pytest.mark.parametrize("lines", ['server = "http://127.0.0.1:1"\n[host."http://{name}"]\n',
+                                   'server = "http://{name}"\n[host."http://127.0.0.1:1"]\n'], ids=["mirror", "server"])
+def test_a_tag_that_one_server_does_not_have_is_not_found_though_the_other_cannot_be_asked(store: puller.Store, lines: str) -> None:
+    with fake_registry.Registry() as registry:
+        place = store.hosts / "some.example"
+        place.mkdir()
+        (place / "hosts.toml").write_text(lines.format(name=registry.name))
+        error = puller.pull(store, "some.example/test/image:missing")[0].error
+    assert error["code"] == NOT_FOUND
+    assert error["message"].startswith(f"{registry.name}: not found (404); 127.0.0.1:1: ")
+
+
+def test_a_server_that_denies_access_is_not_hidden_by_a_mirror_without_the_image(store: puller.Store) -> None:
+    with fake_registry.Registry() as mirror, fake_registry.Registry(lambda registry, handler: fake_registry.Answer(403)) as server:
+        place = store.hosts / "some.example"
+        place.mkdir()
+        (place / "hosts.toml").write_text(f'server = "http://{server.name}"\n[host."http://{mirror.name}"]\n')
+        error = puller.pull(store, "some.example/test/image:private")[0].error
+    assert (error["code"], error["message"]) == (DENIED, f"{server.name}: access denied (403); {mirror.name}: not found (404)")
+
+
+def test_a_mirror_with_the_address_of_the_server_is_asked_once_and_with_credentials(trusted: registry_server.Site,
+                                                                                   store: puller.Store) -> None:
+    """The certificate authority is that of the mirror alone, so the server without it would fail."""
+    address = f"https://{trusted.name}"
+    reference = trusted.publish(Image().layer(BASE), "own/twice:1")
+    trusted.trust(store, text=f'server = "{address}"\n[host."{address}"]\n  ca = "{trusted.authority}"\n')
+    assert puller.pull(store, reference, auth=AUTH)[0].done
+    error = puller.pull(store, reference.removesuffix(":1") + ":missing", auth=AUTH)[0].error
+    assert (error["code"], error["message"]) == (NOT_FOUND, f"{trusted.name}: not found (404)")
+
+
 def test_an_invalid_hosts_file_is_named_in_the_error(trusted: registry_server.Site, store: puller.Store) -> None:
     trusted.trust(store, text='server = "https://x"\n[host.broken\n')
     message = puller.pull(store, f"{trusted.name}/own/three:1")[0].error["message"]
@@ -350,23 +386,23 @@ def test_a_refresh_token_is_posted_and_the_token_used(store: puller.Store) -> No
 def test_an_archive_is_imported(store: puller.Store, tmp_path: Path) -> None:
     image = Image().layer(BASE).layer(tar(entry("second", b"x")), "none")
     with puller.scratch() as path:
-        archive = write_archive(path / "a.tar", image, "registry.example/some/thing:2")
+        archive = make.archive(path / "a.tar", {"registry.example/some/thing:2": image})
         result, staging = puller.run(store, {"operation": "import"}, archive=archive)
     assert result.image["names"] == ["registry.example/some/thing:2"]
     assert (store.stack(result.image, staging)[1] / "second").exists()
 
 
+@pytest.mark.parametrize("content", [b"", b"root:x:0:0:root:/root:/bin/sh\n" * 60, gzip.compress(b"no archive" * 200)],
+                         ids=["empty", "text", "gzip"])
+def test_a_file_that_is_not_a_tar_archive_is_named_so(store: puller.Store, content: bytes) -> None:
+    with puller.scratch() as path:
+        (path / "a.tar").write_bytes(content)
+        error = puller.run(store, {"operation": "import"}, archive=path / "a.tar")[0].error
+    assert error["message"] == "not a tar archive; an import needs an OCI image layout as a tar archive"
+
+
 def test_an_archive_with_a_wrong_digest_is_rejected(store: puller.Store) -> None:
     image = Image().layer(BASE)
     with puller.scratch() as path:
-        archive = write_archive(path / "a.tar", image, "x/y:1", spoil=True)
+        archive = make.archive(path / "a.tar", {"x/y:1": image}, spoil=True)
         assert "digest" in puller.run(store, {"operation": "import"}, archive=archive)[0].error["message"]
-
-
-def write_archive(path: Path, image: Image, name: str, spoil: bool = False) -> Path:
-    blobs = [*image.layers, image.config_blob(), image.manifest()]
-    index = {"schemaVersion": 2, "manifests": [image.manifest().describe(annotations={"io.containerd.image.name": name})]}
-    entries = [entry("oci-layout", b'{"imageLayoutVersion":"1.0.0"}'), entry("index.json", json.dumps(index).encode())]
-    entries += [entry(f"blobs/sha256/{make.digest(blob.data).split(':')[1]}", blob.data + (b"x" if spoil else b"")) for blob in blobs]
-    path.write_bytes(tar(*entries))
-    return path

@@ -8,6 +8,7 @@ import json
 import struct
 import tarfile
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -126,3 +127,14 @@ class Image:
 def index(*entries: tuple[Blob, dict[str, str] | None]) -> Blob:
     described = [blob.describe(**({"platform": platform} if platform else {})) for blob, platform in entries]
     return Blob(json.dumps({"schemaVersion": 2, "mediaType": INDEX, "manifests": described}).encode(), INDEX)
+
+
+def archive(path: Path, images: dict[str, Image], spoil: bool = False) -> Path:
+    """Writes an OCI archive with images by name; spoiled, no blob has its digest."""
+    blobs = [blob for image in images.values() for blob in (*image.layers, image.config_blob(), image.manifest())]
+    entries = [image.manifest().describe(annotations={"io.containerd.image.name": name}) for name, image in images.items()]
+    files = [entry("oci-layout", b'{"imageLayoutVersion":"1.0.0"}'),
+             entry("index.json", json.dumps({"schemaVersion": 2, "manifests": entries}).encode())]
+    files += [entry(f"blobs/sha256/{digest(blob.data).split(':')[1]}", blob.data + (b"x" if spoil else b"")) for blob in blobs]
+    path.write_bytes(tar(*files))
+    return path
