@@ -201,6 +201,18 @@ static void on_tested(void *userdata) {
         cri_cni_check_begin(daemon->cni_checks);
 }
 
+/* A service has its directories from systemd; a daemon that is started by hand on a new host does
+ * not. Only the last part of a path is made: what is missing above may be a filesystem that is not
+ * mounted yet. */
+static struct nd_error *make_state_directory(const char *key, const char *path, mode_t mode) {
+        nd_autoerror struct nd_error *error = nd_dir_make(AT_FDCWD, path, mode);
+
+        if (nd_error_code(error) != ND_NOT_FOUND)
+                return nd_take_ptr(error);
+        return nd_error_new(ND_NOT_FOUND, 0, "%s; create the directory above it, or set '%s' in " CRI_CONFIG_PATH,
+                            nd_error_text(error), key);
+}
+
 static struct nd_error *make_run_directories(const struct cri_config *config) {
         nd_autofree char *pods = nd_format("%s/pods", config->run), *containers = nd_format("%s/containers", config->run);
 
@@ -211,6 +223,8 @@ static struct nd_error *make_run_directories(const struct cri_config *config) {
 }
 
 static struct nd_error *start_images(struct cri_parts *parts) {
+        nd_try(make_state_directory("state", parts->config.state, 0711));
+        nd_try(make_state_directory("images", parts->config.images, 0700));
         nd_try(nd_oci_store_open(parts->config.images, &parts->images));
         report_problems(parts->images);
         nd_try(pin_configured(parts));
@@ -239,6 +253,8 @@ struct nd_error *cri_daemon_start(struct cri_daemon *daemon) {
         struct cri_parts *parts = &daemon->parts;
         const struct nd_grpc_server_settings settings = {.tables = tables, .userdata = parts, .observe = observe};
 
+        if (geteuid() != 0)
+                return nd_error_new(ND_DENIED, 0, "nodens-cri must be root; use sudo, or 'systemctl start nodens-cri'");
         daemon->began = nd_clock_us();
         nd_try(nd_limits_raise()); /* there is a connection per container monitor */
         parts->telemetry = cri_telemetry_new();
