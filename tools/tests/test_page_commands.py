@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands of pages: how they are read, run and compared."""
+import json
 import subprocess
 from pathlib import Path
 
@@ -122,3 +123,28 @@ def test_a_marker_that_a_script_cannot_follow_is_reported(tmp_path: Path, marker
 def test_every_marker_of_the_pages_is_one_that_a_script_knows() -> None:
     found = [line for page in pages.pages(TOP) for line in pages.marker_problems(page, TOP)]
     assert [line for line in found if "no '<!-- run:" not in line] == []
+
+
+CONFIGURATIONS = {
+    "yaml": ("kind: KubeletConfiguration\ncontainerRuntimeEndpoint: {}\ncgroupDriver: systemd\n", "unix:///run/containerd/containerd.sock"),
+    "quoted": ('containerRuntimeEndpoint: "{}"\n', ""),
+    "json": ('{{\n  "containerRuntimeEndpoint": "{}",\n  "cgroupDriver": "systemd"\n}}\n', "unix:///run/containerd/containerd.sock"),
+    "one line": ('{{"cgroupDriver":"systemd","containerRuntimeEndpoint":"{}"}}\n', "/run/containerd/containerd.sock"),
+}
+
+
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
+def test_the_move_from_containerd_changes_any_kubelet_configuration_and_can_be_repeated(kind: str, tmp_path: Path) -> None:
+    form, old = CONFIGURATIONS[kind]
+    kubelet, cri = tmp_path / "config.yaml", tmp_path / "cri.yaml"
+    kubelet.write_text(form.format(old))
+    cri.write_text("cgroupDriver: systemd\n")
+    lines = [line for line in (TOP / "docs/from-containerd.md").read_text().splitlines() if line.startswith(("sed ", "echo "))]
+    commands = "\n".join(lines).replace("/var/lib/kubelet/config.yaml", str(kubelet)).replace("/etc/nodens/cri.yaml", str(cri))
+    assert len(lines) >= 2
+    for _ in range(2):
+        subprocess.run(["bash", "-ec", commands], check=True)
+    assert cri.read_text() == "cgroupDriver: systemd\ncertificates: /etc/containerd/certs.d\n"
+    assert kubelet.read_text().replace('"', "") == form.format("unix:///run/nodens/cri.sock").replace('"', "")
+    if kind in ("json", "one line"):
+        json.loads(kubelet.read_text())

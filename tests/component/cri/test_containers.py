@@ -89,6 +89,18 @@ def test_a_command_that_does_not_exist_is_an_error_for_people(pods: Pods) -> Non
     assert "/no/such/program" in error.details() or "not found" in error.details().lower() or "no such file" in error.details().lower()
 
 
+def test_a_missing_command_fails_at_the_step_that_the_page_from_containerd_names(pods: Pods, subject: Subject) -> None:
+    pod = pods.run()
+    if subject.name == "containerd":
+        one = pod.container(["/no/such/program"], start=False)
+        refused(one.start)
+        status = one.status()
+        assert (status.reason, status.exit_code) == ("StartError", 128)
+    else:
+        refused(lambda: pod.container(["/no/such/program"], start=False))
+        assert pods.containers(pod_sandbox_id=pod.id) == []
+
+
 def test_stopping_sends_the_images_signal_first(pods: Pods, subject: Subject) -> None:
     script = "trap 'echo got USR1; exit 3' USR1; trap 'echo got TERM; exit 4' TERM; echo ready; while :; do sleep 0.1; done"
     one = pods.run().container(script, image=subject.images.tag("signal"))
