@@ -17,7 +17,7 @@ struct nd_child_plan {
         const char *const *environment; /* nullptr = a copy of ours */
         const char *input;              /* standard input, nullptr = empty */
         size_t input_length;
-        /* Three descriptors for stdin, stdout and stderr instead of pipes; the caller keeps them. */
+        /* Three descriptors for stdin, stdout, stderr instead of pipes; the caller keeps them. */
         const int *streams;
         uint64_t deadline_us;  /* from start to exit; 0 = none */
         size_t output_ceiling; /* per stream: maximum that is kept of stdout and stderr */
