@@ -53,10 +53,11 @@ static void dangerous_yaml_is_refused_with_its_line([[maybe_unused]] void **stat
                 const char *yaml;
                 const char *words;
         } cases[] = {
-                {"a: &x 1\n", "line 1: anchors and tags"},
-                {"- &x [1]\n", "line 1: anchors and tags"},
-                {"a: 1\nb: &x {c: 1}\n", "line 2: anchors and tags"},
-                {"a: !!str 5\n", "line 1: anchors and tags"},
+                {"a: &x 1\n", "line 1: anchors"},
+                {"- &x [1]\n", "line 1: anchors"},
+                {"a: 1\nb: &x {c: 1}\n", "line 2: anchors"},
+                {"a: !!str 5\n", "line 1: tags"},
+                {"- !x [5]\n", "line 1: tags"},
                 {"a: 1\nb: *a\n", "line 2: aliases"},
                 {"a: 1\n<<: {b: 1}\n", "line 2: merge keys"},
                 {"a: 1\nb: 2\na: 3\n", "line 3: key 'a' appears a second time"},
@@ -135,6 +136,115 @@ static void a_stream_has_many_documents([[maybe_unused]] void **state) {
         expect_error(nd_yaml_each("a: 1\n---\na: [", 14, 1000, note_document, &seen), ND_INVALID, "line");
 }
 
+/* ---- manifests ---- */
+
+static struct nd_error *note_manifest(const struct nd_yaml_manifest *manifest, void *userdata) {
+        nd_autofree char *json = yyjson_write(manifest->doc, YYJSON_WRITE_NOFLAG, nullptr);
+
+        assert_int_equal(manifest->lines->lines.count, yyjson_doc_get_val_count(manifest->doc));
+        nd_text_addf(userdata, "%s\n", json);
+        for (size_t i = 0; i < manifest->lines->lines.count; i++)
+                nd_text_addf(userdata, "%u ", (unsigned) manifest->lines->lines.items[i]);
+        return nullptr;
+}
+
+/* The JSON, then the line of every value and key, in the order of the JSON. */
+static void expands_to(const char *yaml, const char *json_and_lines) {
+        nd_autotext struct nd_text seen = ND_TEXT(1 << 20);
+
+        expect_ok(nd_yaml_manifests(yaml, strlen(yaml), 1 << 20, note_manifest, &seen));
+        assert_string_equal(nd_text_get(&seen), json_and_lines);
+}
+
+static void manifests_have_anchors_and_the_lines_of_all_values([[maybe_unused]] void **state) {
+        expands_to("a: &x\n  b: 1\n  c: [2,\n   3]\nd: *x\ne: [*x]\nf: &s text\n*s : *s\n",
+                   "{\"a\":{\"b\":1,\"c\":[2,3]},\"d\":{\"b\":1,\"c\":[2,3]},\"e\":[{\"b\":1,\"c\":[2,3]}],\"f\":\"text\","
+                   "\"text\":\"text\"}\n"
+                   "1 1 1 2 2 3 3 3 4 5 5 2 2 3 3 3 4 6 6 6 2 2 3 3 3 4 7 7 8 8 ");
+        /* the last anchor of a name counts */
+        expands_to("[&x 1, *x, &x 2, *x]", "[1,1,2,2]\n1 1 1 1 1 ");
+}
+
+/* tests/component/policy compares these with the library that kubectl uses. */
+static void manifests_are_merged_as_kubectl_does_it([[maybe_unused]] void **state) {
+        expands_to("- &x {a: 1, b: 2}\n- {<<: *x, b: 3, c: 4}\n- {b: 3, <<: *x}\n",
+                   "[{\"a\":1,\"b\":2},{\"a\":1,\"b\":3,\"c\":4},{\"b\":2,\"a\":1}]\n"
+                   "1 1 1 1 1 1 2 1 1 2 2 2 2 3 1 1 1 1 ");
+        expands_to("- &x {a: 1}\n- &y {a: 2, b: 2}\n- {<<: [*x, *y]}\n- {<<: {z: &z {<<: *y, a: 3}}, <<: *z}\n",
+                   "[{\"a\":1},{\"a\":2,\"b\":2},{\"a\":1,\"b\":2},{\"z\":{\"a\":3,\"b\":2},\"a\":3,\"b\":2}]\n"
+                   "1 1 1 1 2 2 2 2 2 3 1 1 2 2 4 4 4 4 4 2 2 4 4 2 2 ");
+}
+
+static void refuses(const char *yaml, const char *words) {
+        nd_autotext struct nd_text seen = ND_TEXT(1 << 20);
+
+        expect_error(nd_yaml_manifests(yaml, strlen(yaml), 1 << 20, note_manifest, &seen), ND_INVALID, words);
+}
+
+static void aliases_without_a_finished_anchor_are_refused([[maybe_unused]] void **state) {
+        refuses("a: 1\nb: *nothing\n", "line 2: alias 'nothing' has no anchor above it");
+        refuses("&x [*x]", "line 1: alias 'x' is inside of its own anchor");
+        refuses("- &x 1\n- &x\n  a: *x\n", "line 3: alias 'x' is inside of its own anchor");
+        refuses("--- &x 1\n--- *x\n", "line 2: alias 'x' has no anchor above it");
+        refuses("a: 1\n<<: 1\n", "line 2: a merge key");
+        refuses("a: 1\n<<: [[]]\n", "line 2: a merge key");
+        refuses("a: &a 1\n? *b\n: 1\n", "line 2: alias 'b'");
+        refuses("a: !!str 5\n", "line 1: tags");
+        refuses("a: 1\na: 1\n", "line 2: key 'a' appears a second time");
+}
+
+/* Each level has ten aliases of the one above: ten lines for ten thousand million values. */
+static void add_bomb(struct nd_text *text, const char *first, const char *before, const char *around) {
+        nd_text_addf(text, "a0: &a0 %s\n", first);
+        for (int level = 1; level < 12; level++) {
+                nd_text_addf(text, "a%d: &a%d %c", level, level, around[0]);
+                for (int i = 0; i < 10; i++)
+                        nd_text_addf(text, "%s%s*a%d", i > 0 ? ", " : "", before, level - 1);
+                nd_text_addf(text, "%c\n", around[1]);
+        }
+}
+
+static void a_billion_laughs_are_refused_before_they_are_made([[maybe_unused]] void **state) {
+        nd_autotext struct nd_text values = ND_TEXT(1 << 20), empty = ND_TEXT(1 << 20), merges = ND_TEXT(1 << 20),
+                                   bytes = ND_TEXT(1 << 20);
+        nd_autofree char *kilobytes = nd_calloc(10001, 1);
+
+        add_bomb(&values, "[lol, lol]", "", "[]");
+        refuses(nd_text_get(&values), "too many values");
+        add_bomb(&empty, "[]", "", "[]");
+        refuses(nd_text_get(&empty), "too many values");
+        /* what is merged makes no values, but work */
+        add_bomb(&merges, "{}", "<<: ", "{}");
+        refuses(nd_text_get(&merges), "too many values");
+        memset(kilobytes, 'x', 10000);
+        nd_text_addf(&bytes, "a: &x %s\nb: [", kilobytes);
+        for (int i = 0; i < 200; i++)
+                nd_text_add(&bytes, "*x, ");
+        nd_text_add(&bytes, "]\n");
+        refuses(nd_text_get(&bytes), "line 2: too much text in one document");
+        /* the same of keys, which are no values */
+        nd_text_done(&bytes);
+        bytes = ND_TEXT(1 << 20);
+        nd_text_addf(&bytes, "a: &x\n  ? %s\n  : 1\nb: [", kilobytes);
+        for (int i = 0; i < 200; i++)
+                nd_text_add(&bytes, "*x, ");
+        nd_text_add(&bytes, "]\n");
+        refuses(nd_text_get(&bytes), "too much text in one document");
+}
+
+static void aliases_count_for_the_nesting([[maybe_unused]] void **state) {
+        nd_autotext struct nd_text text = ND_TEXT(1 << 20), merges = ND_TEXT(1 << 20);
+
+        nd_text_add(&text, "- &x0 []\n");
+        for (int i = 1; i <= ND_JSON_DEPTH; i++)
+                nd_text_addf(&text, "- &x%d [*x%d]\n", i, i - 1);
+        refuses(nd_text_get(&text), "nested too deep");
+        nd_text_add(&merges, "- &x0 {}\n");
+        for (int i = 1; i <= 2 * ND_JSON_DEPTH; i++)
+                nd_text_addf(&merges, "- &x%d {<<: *x%d}\n", i, i - 1);
+        refuses(nd_text_get(&merges), "nested too deep");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(kubernetes_yaml_reads_as_its_json),
@@ -147,6 +257,11 @@ int main(void) {
                 cmocka_unit_test(the_number_of_values_has_a_ceiling),
                 cmocka_unit_test(a_mapping_of_fifty_thousand_keys_is_read_in_seconds),
                 cmocka_unit_test(a_stream_has_many_documents),
+                cmocka_unit_test(manifests_have_anchors_and_the_lines_of_all_values),
+                cmocka_unit_test(manifests_are_merged_as_kubectl_does_it),
+                cmocka_unit_test(aliases_without_a_finished_anchor_are_refused),
+                cmocka_unit_test(a_billion_laughs_are_refused_before_they_are_made),
+                cmocka_unit_test(aliases_count_for_the_nesting),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

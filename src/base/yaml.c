@@ -5,33 +5,48 @@
 #include <yaml.h>
 
 #include "base/map.h"
+#include "base/yaml-node.h"
 
-/* One open collection, the key that waits for its value, and the keys so far: yyjson's objects are
- * lists, and looking for a duplicate in one makes a large mapping take quadratic time. */
+/* One open collection, and the keys of a mapping so far. */
 struct level {
-        yyjson_mut_val *value;
-        yyjson_mut_val *key;
+        struct nd_yaml_node *node;
         struct nd_map keys;
+        bool value_follows; /* of the last key */
 };
 
 struct reader {
         yaml_parser_t parser;
-        yyjson_mut_doc *doc;
+        size_t ceiling;
+        bool manifests; /* anchors, aliases and merge keys are allowed */
+        /* Both nullptr: one document is expected. */
+        struct nd_error *(*take)(yyjson_doc *doc, size_t line, void *userdata);
+        struct nd_error *(*take_manifest)(const struct nd_yaml_manifest *manifest, void *userdata);
+        void *userdata;
+
+        /* the document */
+        size_t line; /* where it begins */
+        struct nd_arena arena;
+        struct nd_map anchors; /* name -> node */
+        struct nd_yaml_place *root;
         struct level levels[ND_JSON_DEPTH];
         size_t depth;
         size_t nodes;
-        bool complete;
-        /* Where the document begins. */
-        size_t line;
-        /* Nullptr: one document is expected. */
-        struct nd_error *(*take)(yyjson_doc *doc, size_t line, void *userdata);
-        void *userdata;
+        yyjson_doc *doc; /* the one that is expected */
 };
 
-static void reader_done(struct reader *r) {
+static void clear_document(struct reader *r) {
         while (r->depth > 0)
                 nd_map_done(&r->levels[--r->depth].keys);
-        yyjson_mut_doc_free(r->doc);
+        nd_map_done(&r->anchors);
+        nd_arena_reset(&r->arena);
+        r->root = nullptr;
+        r->nodes = 0;
+}
+
+static void reader_done(struct reader *r) {
+        clear_document(r);
+        nd_arena_done(&r->arena);
+        yyjson_doc_free(r->doc);
         yaml_parser_delete(&r->parser);
 }
 
@@ -43,148 +58,156 @@ static struct nd_error *refuse(const yaml_event_t *event, const char *what) {
         return nd_error_new(ND_INVALID, 0, "line %zu: %s", event->start_mark.line + 1, what);
 }
 
-static bool one_of(const char *text, const char *const *words, size_t count) {
-        for (size_t i = 0; i < count; i++)
-                if (nd_streq(text, words[i]))
-                        return true;
-        return false;
+/* For texts with a name from the file, which may be long. */
+static struct nd_error *refuse_name(const yaml_event_t *event, const char *before, const char *name, const char *after) {
+        return nd_error_new(ND_INVALID, 0, "line %zu: %s '%.100s' %s", event->start_mark.line + 1, before, name, after);
 }
 
-/* A plain scalar spelled like a JSON number is one: yyjson decides, so both formats have the same
- * numbers. */
-static yyjson_mut_val *number_or_null(yyjson_mut_doc *doc, const char *text, size_t length) {
-        yyjson_mut_val *value = nullptr;
-        nd_autojson yyjson_doc *number = nullptr;
+/* ---- the tree ---- */
 
-        if (length == 0 || !strchr("-0123456789", text[0]))
-                return nullptr;
-        number = yyjson_read(text, length, YYJSON_READ_NOFLAG);
-        if (number && yyjson_is_num(yyjson_doc_get_root(number)))
-                value = yyjson_val_mut_copy(doc, yyjson_doc_get_root(number));
-        return value;
-}
+static struct nd_error *append(struct reader *r, const yaml_event_t *event, struct nd_yaml_node *node) {
+        struct nd_yaml_place *place = nd_arena_new(&r->arena, struct nd_yaml_place);
+        struct nd_yaml_node *parent = r->depth > 0 ? r->levels[r->depth - 1].node : nullptr;
 
-static yyjson_mut_val *scalar_value(yyjson_mut_doc *doc, const yaml_event_t *event) {
-        static const char *const nulls[] = {"", "~", "null", "Null", "NULL"};
-        static const char *const trues[] = {"true", "True", "TRUE"};
-        static const char *const falses[] = {"false", "False", "FALSE"};
-        const char *text = (const char *) event->data.scalar.value;
-        size_t length = event->data.scalar.length;
-        yyjson_mut_val *number;
-
-        if (event->data.scalar.style != YAML_PLAIN_SCALAR_STYLE || strlen(text) != length)
-                return yyjson_mut_strncpy(doc, text, length);
-        if (one_of(text, nulls, nd_count_of(nulls)))
-                return yyjson_mut_null(doc);
-        if (one_of(text, trues, nd_count_of(trues)))
-                return yyjson_mut_bool(doc, true);
-        if (one_of(text, falses, nd_count_of(falses)))
-                return yyjson_mut_bool(doc, false);
-        number = number_or_null(doc, text, length);
-        return number ? number : yyjson_mut_strncpy(doc, text, length);
-}
-
-/* Puts a finished or just opened value in its place: the root, an array, or the waiting key. */
-static struct nd_error *place(struct reader *r, const yaml_event_t *event, yyjson_mut_val *value) {
-        struct level *top;
-
-        if (++r->nodes > ND_YAML_NODES)
+        if (++r->nodes > 2 * ND_YAML_NODES)
                 return refuse(event, "too many values in one document");
-        if (r->depth == 0) {
-                yyjson_mut_doc_set_root(r->doc, value);
+        *place = (struct nd_yaml_place) {.node = node, .line = (uint32_t) event->start_mark.line + 1};
+        if (!parent)
+                r->root = place;
+        else if (parent->last)
+                parent->last->next = place;
+        else
+                parent->first = place;
+        if (parent)
+                parent->last = place;
+        return nullptr;
+}
+
+/* In a mapping, keys and values alternate. */
+static bool is_key(const struct reader *r) {
+        const struct level *top = r->depth > 0 ? &r->levels[r->depth - 1] : nullptr;
+
+        return top && top->node->kind == ND_YAML_MAPPING && !top->value_follows;
+}
+
+static struct nd_error *take_key(struct reader *r, const yaml_event_t *event, struct nd_yaml_node *node) {
+        struct level *top = &r->levels[r->depth - 1];
+
+        if (node->kind != ND_YAML_SCALAR)
+                return refuse(event, "a key must be plain text");
+        if (strlen(node->text) != node->length)
+                return refuse(event, "a key has a null byte");
+        if (nd_yaml_is_merge_key(node) && !r->manifests)
+                return refuse(event, "merge keys ('<<') are not supported");
+        if (nd_yaml_is_merge_key(node))
+                top->node->merges = true;
+        else if (nd_map_has(&top->keys, node->text))
+                return refuse_name(event, "key", node->text, "appears a second time");
+        else
+                (void) nd_map_put(&top->keys, node->text, nullptr);
+        top->value_follows = true;
+        return append(r, event, node);
+}
+
+/* Puts a node in its place: the root, a list, a key or the value of the last key. */
+static struct nd_error *put(struct reader *r, const yaml_event_t *event, struct nd_yaml_node *node) {
+        if (is_key(r))
+                return take_key(r, event, node);
+        if (r->depth > 0)
+                r->levels[r->depth - 1].value_follows = false;
+        return append(r, event, node);
+}
+
+static struct nd_error *check_tag(const yaml_event_t *event, const char *tag) {
+        return tag ? refuse(event, "tags ('!') are not supported") : nullptr;
+}
+
+static struct nd_error *take_anchor(struct reader *r, const yaml_event_t *event, const yaml_char_t *anchor,
+                                    struct nd_yaml_node *node) {
+        if (!anchor)
                 return nullptr;
-        }
-        top = &r->levels[r->depth - 1];
-        if (yyjson_mut_is_arr(top->value)) {
-                yyjson_mut_arr_append(top->value, value);
-                return nullptr;
-        }
-        if (top->key) {
-                yyjson_mut_obj_add(top->value, top->key, value);
-                top->key = nullptr;
-                return nullptr;
-        }
-        return refuse(event, "a key must be plain text");
+        if (!r->manifests)
+                return refuse(event, "anchors ('&') are not supported");
+        (void) nd_map_put(&r->anchors, (const char *) anchor, node);
+        return nullptr;
+}
+
+static struct nd_error *take_alias(struct reader *r, const yaml_event_t *event) {
+        const char *name = (const char *) event->data.alias.anchor;
+        struct nd_yaml_node *node = nd_map_get(&r->anchors, name);
+
+        if (!r->manifests)
+                return refuse(event, "aliases ('*') are not supported");
+        if (!node)
+                return refuse_name(event, "alias", name, "has no anchor above it");
+        if (node->open)
+                return refuse_name(event, "alias", name, "is inside of its own anchor");
+        return put(r, event, node);
 }
 
 static struct nd_error *take_scalar(struct reader *r, const yaml_event_t *event) {
-        struct level *top = r->depth > 0 ? &r->levels[r->depth - 1] : nullptr;
+        struct nd_yaml_node *node = nd_arena_new(&r->arena, struct nd_yaml_node);
         const char *text = (const char *) event->data.scalar.value;
-        size_t length = event->data.scalar.length;
 
-        if (!top || !yyjson_mut_is_obj(top->value) || top->key)
-                return place(r, event, scalar_value(r->doc, event));
-
-        if (nd_streq(text, "<<") && event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
-                return refuse(event, "merge keys ('<<') are not supported");
-        if (strlen(text) != length)
-                return refuse(event, "a key has a null byte");
-        if (nd_map_has(&top->keys, text))
-                return nd_error_new(ND_INVALID, 0, "line %zu: key '%.*s' appears a second time", event->start_mark.line + 1,
-                                    (int) (length < 100 ? length : 100), text);
-        (void) nd_map_put(&top->keys, text, nullptr);
-        top->key = yyjson_mut_strncpy(r->doc, text, length);
-        return nullptr;
+        *node = (struct nd_yaml_node) {.kind = ND_YAML_SCALAR,
+                                       .plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE,
+                                       .text = nd_arena_copy(&r->arena, text, event->data.scalar.length),
+                                       .length = event->data.scalar.length};
+        nd_try(check_tag(event, (const char *) event->data.scalar.tag));
+        nd_try(take_anchor(r, event, event->data.scalar.anchor, node));
+        return put(r, event, node);
 }
 
-static struct nd_error *open_level(struct reader *r, const yaml_event_t *event, yyjson_mut_val *value) {
+static struct nd_error *open_level(struct reader *r, const yaml_event_t *event, enum nd_yaml_kind kind,
+                                   const yaml_char_t *anchor, const yaml_char_t *tag) {
+        struct nd_yaml_node *node = nd_arena_new(&r->arena, struct nd_yaml_node);
+
+        *node = (struct nd_yaml_node) {.kind = kind, .open = true};
+        nd_try(check_tag(event, (const char *) tag));
+        nd_try(take_anchor(r, event, anchor, node));
         if (r->depth == ND_JSON_DEPTH)
                 return refuse(event, "nested too deep");
-        nd_try(place(r, event, value));
-        r->levels[r->depth++] = (struct level) {.value = value};
+        nd_try(put(r, event, node));
+        r->levels[r->depth++] = (struct level) {.node = node};
         return nullptr;
 }
 
-static bool has_anchor_or_tag(const yaml_event_t *event) {
-        switch (event->type) {
-        case YAML_SCALAR_EVENT:
-                return event->data.scalar.anchor || event->data.scalar.tag;
-        case YAML_SEQUENCE_START_EVENT:
-                return event->data.sequence_start.anchor || event->data.sequence_start.tag;
-        case YAML_MAPPING_START_EVENT:
-                return event->data.mapping_start.anchor || event->data.mapping_start.tag;
-        default:
-                return false;
-        }
+static struct nd_error *close_level(struct reader *r) {
+        struct level *top = &r->levels[--r->depth];
+
+        top->node->open = false;
+        nd_map_done(&top->keys);
+        return nullptr;
 }
 
-/* Converts the values read so far to an immutable document. */
-static struct nd_error *keep(struct reader *r, yyjson_doc **ret) {
-        if (!yyjson_mut_doc_get_root(r->doc))
-                yyjson_mut_doc_set_root(r->doc, yyjson_mut_null(r->doc));
-        *ret = yyjson_mut_doc_imut_copy(r->doc, nullptr);
-        return *ret ? nullptr : nd_error_new(ND_EXHAUSTED, ENOMEM, "copy the YAML document");
-}
+/* ---- documents ---- */
 
 static struct nd_error *end_document(struct reader *r) {
+        nd_cleanup(nd_json_lines_done) struct nd_json_lines lines = {};
         nd_autojson yyjson_doc *doc = nullptr;
 
-        r->complete = true;
-        if (!r->take)
-                return nullptr;
-        nd_try(keep(r, &doc));
-        yyjson_mut_doc_free(r->doc);
-        r->nodes = 0;
-        r->doc = yyjson_mut_doc_new(nullptr);
-        if (!r->doc)
-                return nd_error_new(ND_EXHAUSTED, ENOMEM, "start the next YAML document");
-        return r->take(doc, r->line, r->userdata);
+        nd_try(nd_yaml_expand(r->root, r->ceiling, r->manifests ? &lines : nullptr, &doc));
+        clear_document(r);
+        if (r->take)
+                return r->take(doc, r->line, r->userdata);
+        if (r->take_manifest)
+                return r->take_manifest(&(struct nd_yaml_manifest) {.doc = doc, .line = r->line, .lines = &lines},
+                                        r->userdata);
+        r->doc = nd_take_ptr(doc);
+        return nullptr;
 }
 
 static struct nd_error *begin_document(struct reader *r, const yaml_event_t *event) {
-        if (r->complete && !r->take)
+        if (r->doc)
                 return refuse(event, "a second document, but one is expected");
         r->line = event->end_mark.line + (event->data.document_start.implicit ? 1 : 2);
         return nullptr;
 }
 
 static struct nd_error *take_event(struct reader *r, const yaml_event_t *event) {
-        if (has_anchor_or_tag(event))
-                return refuse(event, "anchors and tags ('&', '!') are not supported");
-
         switch (event->type) {
         case YAML_ALIAS_EVENT:
-                return refuse(event, "aliases ('*') are not supported");
+                return take_alias(r, event);
         case YAML_DOCUMENT_START_EVENT:
                 return begin_document(r, event);
         case YAML_DOCUMENT_END_EVENT:
@@ -192,23 +215,21 @@ static struct nd_error *take_event(struct reader *r, const yaml_event_t *event) 
         case YAML_SCALAR_EVENT:
                 return take_scalar(r, event);
         case YAML_SEQUENCE_START_EVENT:
-                return open_level(r, event, yyjson_mut_arr(r->doc));
+                return open_level(r, event, ND_YAML_LIST, event->data.sequence_start.anchor, event->data.sequence_start.tag);
         case YAML_MAPPING_START_EVENT:
-                return open_level(r, event, yyjson_mut_obj(r->doc));
+                return open_level(r, event, ND_YAML_MAPPING, event->data.mapping_start.anchor, event->data.mapping_start.tag);
         case YAML_SEQUENCE_END_EVENT:
         case YAML_MAPPING_END_EVENT:
-                nd_map_done(&r->levels[--r->depth].keys);
-                return nullptr;
+                return close_level(r);
         default:
                 return nullptr;
         }
 }
 
-static struct nd_error *read_stream(struct reader *r, const char *bytes, size_t length, size_t ceiling) {
-        if (length > ceiling)
-                return nd_error_new(ND_INVALID, 0, "%zu bytes of YAML, at most %zu are read", length, ceiling);
-        r->doc = yyjson_mut_doc_new(nullptr);
-        if (!r->doc || !yaml_parser_initialize(&r->parser))
+static struct nd_error *read_stream(struct reader *r, const char *bytes, size_t length) {
+        if (length > r->ceiling)
+                return nd_error_new(ND_INVALID, 0, "%zu bytes of YAML, at most %zu are read", length, r->ceiling);
+        if (!yaml_parser_initialize(&r->parser))
                 return nd_error_new(ND_EXHAUSTED, ENOMEM, "start the YAML reader");
         yaml_parser_set_input_string(&r->parser, (const unsigned char *) bytes, length);
 
@@ -225,17 +246,29 @@ static struct nd_error *read_stream(struct reader *r, const char *bytes, size_t 
 }
 
 struct nd_error *nd_yaml_parse(const char *bytes, size_t length, size_t ceiling, yyjson_doc **ret) {
-        nd_cleanup(reader_done) struct reader r = {};
+        nd_cleanup(reader_done) struct reader r = {.ceiling = ceiling};
 
-        nd_try(read_stream(&r, bytes, length, ceiling));
-        return keep(&r, ret);
+        nd_try(read_stream(&r, bytes, length));
+        if (!r.doc)
+                return nd_yaml_expand(nullptr, ceiling, nullptr, ret);
+        *ret = nd_take_ptr(r.doc);
+        return nullptr;
 }
 
 struct nd_error *nd_yaml_each(const char *bytes, size_t length, size_t ceiling,
                               struct nd_error *(*take)(yyjson_doc *doc, size_t line, void *userdata), void *userdata) {
-        nd_cleanup(reader_done) struct reader r = {.take = take, .userdata = userdata};
+        nd_cleanup(reader_done) struct reader r = {.ceiling = ceiling, .take = take, .userdata = userdata};
 
-        return read_stream(&r, bytes, length, ceiling);
+        return read_stream(&r, bytes, length);
+}
+
+struct nd_error *nd_yaml_manifests(const char *bytes, size_t length, size_t ceiling,
+                                   struct nd_error *(*take)(const struct nd_yaml_manifest *manifest, void *userdata),
+                                   void *userdata) {
+        nd_cleanup(reader_done) struct reader r = {
+                .ceiling = ceiling, .manifests = true, .take_manifest = take, .userdata = userdata};
+
+        return read_stream(&r, bytes, length);
 }
 
 struct nd_error *nd_yaml_members(const char *bytes, size_t length, size_t ceiling, nd_yaml_member member, void *userdata) {
