@@ -54,6 +54,24 @@ struct nd_error *nd_file_read(int dir_fd, const char *path, size_t ceiling, char
         return read_regular(fd, path, ceiling, ret, ret_length);
 }
 
+struct nd_error *nd_file_read_linked(int dir_fd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
+        nd_autoclose int fd = nd_sys->openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0);
+
+        return read_regular(fd, path, ceiling, ret, ret_length);
+}
+
+struct nd_error *nd_file_read_any(const char *path, size_t ceiling, char **ret, size_t *ret_length) {
+        nd_autoclose int fd = nd_sys->openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY, 0);
+        nd_autotext struct nd_text text = {};
+
+        if (fd < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);
+        nd_try(read_all(fd, path, ceiling, &text));
+        *ret_length = text.length;
+        *ret = nd_text_steal(&text);
+        return nullptr;
+}
+
 struct nd_error *nd_file_read_inside(int root_fd, const char *path, size_t ceiling, char **ret, size_t *ret_length) {
         struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
                                .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};

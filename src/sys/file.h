@@ -19,7 +19,15 @@
  * error. */
 [[nodiscard]] struct nd_error *nd_file_read(int dir_fd, const char *path, size_t ceiling, char **ret, size_t *ret_length);
 
-/* As above in an untrusted tree: links are followed, but none may leave root_fd's directory. */
+/* As above, and links are followed: for files of the user who runs the program. */
+[[nodiscard]] struct nd_error *nd_file_read_linked(int dir_fd, const char *path, size_t ceiling, char **ret,
+                                                   size_t *ret_length);
+
+/* Reads what a user names on the command line: links are followed, pipes and devices are read to
+ * their end, and opening and reading may block. */
+[[nodiscard]] struct nd_error *nd_file_read_any(const char *path, size_t ceiling, char **ret, size_t *ret_length);
+
+/* As nd_file_read() in an untrusted tree: links are followed, but none may leave root_fd's directory. */
 [[nodiscard]] struct nd_error *nd_file_read_inside(int root_fd, const char *path, size_t ceiling, char **ret,
                                                    size_t *ret_length);
 

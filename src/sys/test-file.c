@@ -125,6 +125,46 @@ static void links_fifos_devices_and_directories_are_not_read_and_never_block([[m
         expect_error(nd_file_read(fd, "none", 10, &text, nullptr), ND_NOT_FOUND, "open 'none'");
 }
 
+static void what_a_user_names_is_read_through_links_and_from_pipes([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        nd_autofree char *linked = nullptr, *found = nullptr, *piped = nullptr;
+        nd_autofree char *path = nd_format("%s/link", root), *pipe_path = nullptr;
+        size_t length = 0;
+        int ends[2];
+
+        scratch_text(root, "file", "text");
+        assert_int_equal(symlinkat("file", fd, "link"), 0);
+        expect_ok(nd_file_read_any(path, 100, &linked, &length));
+        assert_int_equal(length, 4);
+        assert_string_equal(linked, "text");
+        expect_ok(nd_file_read_linked(fd, "link", 100, &found, &length));
+        assert_string_equal(found, "text");
+
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        assert_int_equal(write(ends[1], "piped", 5), 5);
+        (void) close(ends[1]);
+        pipe_path = nd_format("/dev/fd/%d", ends[0]);
+        expect_ok(nd_file_read_any(pipe_path, 100, &piped, &length));
+        assert_string_equal(piped, "piped");
+        (void) close(ends[0]);
+}
+
+static void what_a_user_names_has_a_ceiling_and_what_is_found_is_a_file([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        size_t length = 0;
+        char *never = nullptr;
+
+        assert_int_equal(mkfifoat(fd, "fifo", 0600), 0);
+        expect_error(nd_file_read_any("/dev/zero", 1000, &never, &length), ND_EXHAUSTED,
+                     "read '/dev/zero': more than 1000 bytes");
+        expect_error(nd_file_read_any(root, 1000, &never, &length), ND_INTERNAL, "Is a directory");
+        expect_error(nd_file_read_any("/no/where", 1000, &never, &length), ND_NOT_FOUND, "open '/no/where'");
+        expect_error(nd_file_read_linked(fd, "fifo", 1000, &never, &length), ND_INVALID, "not a regular file");
+        assert_null(never);
+}
+
 static void kernel_files_are_read_though_they_have_no_size([[maybe_unused]] void **state) {
         nd_autofree char *text = nullptr;
 
@@ -216,6 +256,8 @@ int main(void) {
                 cmocka_unit_test(a_null_byte_is_an_error_where_text_is_expected),
                 cmocka_unit_test(more_than_the_ceiling_is_not_read),
                 cmocka_unit_test(links_fifos_devices_and_directories_are_not_read_and_never_block),
+                cmocka_unit_test(what_a_user_names_is_read_through_links_and_from_pipes),
+                cmocka_unit_test(what_a_user_names_has_a_ceiling_and_what_is_found_is_a_file),
                 cmocka_unit_test(kernel_files_are_read_though_they_have_no_size),
                 cmocka_unit_test(replacing_leaves_the_new_contents_the_mode_and_nothing_else),
                 cmocka_unit_test(replacing_a_symbolic_link_does_not_touch_its_target),
