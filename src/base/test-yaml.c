@@ -68,6 +68,7 @@ static void dangerous_yaml_is_refused_with_its_line([[maybe_unused]] void **stat
                 {"a: b: c\n", "line 1: "},
                 {"\tx: 1\n", "line 1: "},
                 {"a: \"\xff\"\n", "line 1: "},
+                {"a: 1\nb: 2\nc: \x01\n", "line 3: control characters"},
         };
         yyjson_doc *doc = nullptr;
 

@@ -226,6 +226,17 @@ static struct nd_error *take_event(struct reader *r, const yaml_event_t *event) 
         }
 }
 
+/* Bytes that are not text have an offset and no mark. */
+static size_t problem_line(const yaml_parser_t *parser, const char *bytes, size_t length) {
+        size_t line = 1;
+
+        if (parser->error != YAML_READER_ERROR)
+                return parser->problem_mark.line + 1;
+        for (size_t i = 0; i < length && i < parser->problem_offset; i++)
+                line += bytes[i] == '\n';
+        return line;
+}
+
 static struct nd_error *read_stream(struct reader *r, const char *bytes, size_t length) {
         if (length > r->ceiling)
                 return nd_error_new(ND_INVALID, 0, "%zu bytes of YAML, at most %zu are read", length, r->ceiling);
@@ -237,7 +248,7 @@ static struct nd_error *read_stream(struct reader *r, const char *bytes, size_t 
                 nd_cleanup(event_done) yaml_event_t event = {};
 
                 if (!yaml_parser_parse(&r->parser, &event))
-                        return nd_error_new(ND_INVALID, 0, "line %zu: %s", r->parser.problem_mark.line + 1,
+                        return nd_error_new(ND_INVALID, 0, "line %zu: %s", problem_line(&r->parser, bytes, length),
                                             r->parser.problem ?: "not YAML");
                 nd_try(take_event(r, &event));
                 more = event.type != YAML_STREAM_END_EVENT;
