@@ -48,10 +48,29 @@ static void other_objects_are_not_workloads([[maybe_unused]] void **state) {
                      ND_INVALID, "in spec.template: spec.hostPID: true or false is expected");
 }
 
+static void kinds_of_other_groups_are_not_workloads([[maybe_unused]] void **state) {
+        nd_autoarena struct nd_arena arena = {};
+        struct nd_workload workload;
+
+        expect_ok(decode("{\"apiVersion\": \"batch.volcano.sh/v1alpha1\", \"kind\": \"Job\"}", &arena, &workload));
+        assert_null(workload.kind);
+        assert_string_equal(workload.written, "Job");
+        assert_string_equal(workload.group, "batch.volcano.sh");
+        expect_ok(decode("{\"apiVersion\": \"batch/v1beta1\", \"kind\": \"CronJob\"}", &arena, &workload));
+        assert_string_equal(workload.kind, "CronJob");
+        expect_ok(decode("{\"apiVersion\": \"v1\", \"kind\": \"Pod\"}", &arena, &workload));
+        assert_string_equal(workload.kind, "Pod");
+        expect_ok(decode("{\"apiVersion\": \"extensions/v1beta1\", \"kind\": \"DaemonSet\"}", &arena, &workload));
+        assert_string_equal(workload.kind, "DaemonSet");
+        expect_ok(decode("{\"apiVersion\": \"v1\", \"kind\": \"Deployment\"}", &arena, &workload));
+        assert_null(workload.kind);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(templates_are_found),
                 cmocka_unit_test(other_objects_are_not_workloads),
+                cmocka_unit_test(kinds_of_other_groups_are_not_workloads),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -12,6 +12,12 @@ struct nd_kube_version {
         bool latest;
 };
 
+enum {
+        /* the newest minor whose policies were compared with Kubernetes' own
+         * (tests/component/policy) */
+        ND_POLICY_NEWEST = 36,
+};
+
 #define ND_POLICY_LATEST ((struct nd_kube_version) {.latest = true})
 
 /* Accepts any minor, as Kubernetes does; minors after the newest known one are equal to it. Returns

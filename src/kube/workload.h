@@ -6,6 +6,9 @@
 
 struct nd_workload {
         const char *kind;      /* nullptr: the object is neither a pod nor a workload controller */
+        const char *written;   /* the kind in the object, known or not; "" if it has none */
+        const char *group;     /* of its apiVersion; "" if it has none */
+        bool same_name;        /* not a workload, but its kind has the name of one */
         const char *name;      /* "" if it has none */
         const char *namespace; /* "" if it has none */
         const char *prefix;    /* of paths of the pod in the object: "spec.template." or "" */

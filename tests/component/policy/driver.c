@@ -2,17 +2,19 @@
 /* driver.c - src/kube and src/policy behind JSON lines
  *
  * Uses the protocol of tests/peers/policy, which answers the same queries with Kubernetes' own
- * code; compare.py compares. */
+ * code; compare.py compares. The answers to "fields" and "manifests" are compared with
+ * tests/peers/api-* and tests/peers/manifests, by compare_fields.py and compare_yaml.py. */
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/yaml.h"
+#include "kube/schema.h"
 #include "kube/selector.h"
 #include "policy/hostusers.h"
 #include "policy/podsecurity.h"
 
 enum {
-        NEWEST = 36, /* the last minor version in queries */
+        NEWEST = ND_POLICY_NEWEST, /* the last minor version in queries */
         LINE = 8 << 20,
         ANSWER = 64 << 20,
 };
@@ -170,14 +172,38 @@ static void selector(struct answering *a) {
         nd_json_close(&a->out, ']');
 }
 
+static void fields(struct answering *a) {
+        nd_schema_print(&a->out);
+}
+
+static struct nd_error *put_manifest(const struct nd_yaml_manifest *manifest, void *userdata) {
+        nd_autofree char *json = yyjson_write(manifest->doc, YYJSON_WRITE_NOFLAG, nullptr);
+
+        nd_json_raw(userdata, nullptr, json);
+        return nullptr;
+}
+
+static void manifests(struct answering *a) {
+        yyjson_val *value = yyjson_obj_get(a->question, "text");
+        nd_autotext struct nd_text text = ND_TEXT(ANSWER);
+        struct nd_json_out out = {.text = &text};
+        nd_autoerror struct nd_error *error = nullptr;
+
+        nd_json_open(&out, nullptr, '[');
+        error = nd_yaml_manifests(yyjson_get_str(value), yyjson_get_len(value), LINE, put_manifest, &out);
+        nd_json_close(&out, ']');
+        if (error)
+                nd_json_string(&a->out, nullptr, "refused");
+        else
+                nd_json_raw(&a->out, nullptr, nd_text_get(&text));
+}
+
 static const struct {
         const char *name;
         void (*answer)(struct answering *a);
 } operations[] = {
-        {"podsecurity", pod_security},
-        {"hostusers", host_users},
-        {"labels", namespace_labels},
-        {"selector", selector},
+        {"podsecurity", pod_security}, {"hostusers", host_users}, {"labels", namespace_labels},
+        {"selector", selector},        {"fields", fields},        {"manifests", manifests},
 };
 
 static void answer_line(const char *line, size_t length) {

@@ -133,10 +133,16 @@ def packages_in_guest(inside: chroot.Prepared) -> bool:
 def policy_beside_kubernetes(inside: chroot.Prepared) -> bool:
     """A share of the comparison that `tools/dev prove guard-admission` makes in full."""
     build.ensure(inside, "gcc")
-    oracle = chroot.seen_inside(goprograms.ensure("policy") / "policy")
-    compared = inside.run(["python3", "-B", "tests/component/policy/compare.py", "--driver", "build/gcc/tests/component/policy/driver",
-                           "--oracle", str(oracle), "--pods", "10000"]) == 0
-    return pytest("tests/component/policy")(inside) and compared
+
+    def peer(name: str) -> str:
+        return str(chroot.seen_inside(goprograms.ensure(name) / name))
+
+    compared = [inside.run(["python3", "-B", f"tests/component/policy/{script}", "--driver", "build/gcc/tests/component/policy/driver",
+                            *arguments]) == 0
+                for script, arguments in (("compare.py", ["--oracle", peer("policy"), "--pods", "10000"]),
+                                          ("compare_fields.py", ["--api", peer("api-1.36"), "--api", peer("api-1.37")]),
+                                          ("compare_yaml.py", ["--peer", peer("manifests")]))]
+    return pytest("tests/component/policy")(inside) and all(compared)
 
 
 def python_with_pytest() -> str:
@@ -160,7 +166,7 @@ SUITES = {
     "kernel": Suite("kernel behaviour that the design relies on", meson("gcc", "kernel")),
     "userns": Suite("the user namespace manager, killed at every system call", meson("gcc", "userns")),
     "grpc": Suite("our gRPC server with Python's grpcio", pytest("tests/component/grpc", variant="gcc")),
-    "policy": Suite("nodens lint; 10,000 generated pods judged as Kubernetes' own code does", policy_beside_kubernetes, default=False),
+    "policy": Suite("nodens lint; pods, YAML and field names beside Kubernetes' own code", policy_beside_kubernetes, default=False),
     "nightly": Suite("kills at random moments, and figures that depend on load", together(
         meson("gcc", "nightly"), with_root("lxc", pytest("tests/component/rootless", *NIGHTLY, variant="gcc")),
         pytest_of_images("tests/component/pull", *NIGHTLY),

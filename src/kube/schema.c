@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kube/schema.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "kube/schema-table.h"
+
+enum {
+        NAME_LENGTH = 64, /* of fields, and of keys for which a near one is sought */
+        PATH_LENGTH = 4096,
+};
+
+/* ---- the table ---- */
+
+struct field {
+        const char *name;
+        size_t length;
+        const char *type; /* nullptr: the value has no fields */
+        size_t type_length;
+};
+
+/* Reads the field at *fields and moves past it; false at the end. */
+static bool next_field(const char **fields, struct field *ret) {
+        const char *at = *fields;
+        size_t length = strcspn(at, " "), name = strcspn(at, "= ");
+
+        if (length == 0)
+                return false;
+        *ret = (struct field) {.name = at, .length = name};
+        if (name < length) {
+                ret->type = at + name + 1;
+                ret->type_length = length - name - 1;
+        }
+        *fields = at + length + (at[length] == ' ');
+        return true;
+}
+
+/* The fields of a type; nullptr if it is unknown. */
+static const char *fields_of(const char *type, size_t length) {
+        size_t low = 0, high = nd_count_of(nd_schema_table);
+
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+                int order = strncmp(nd_schema_table[middle].name, type, length);
+
+                if (order == 0 && nd_schema_table[middle].name[length] == '\0')
+                        return nd_schema_table[middle].fields;
+                if (order < 0)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return nullptr;
+}
+
+static bool find_field(const char *fields, const char *name, size_t length, struct field *ret) {
+        while (next_field(&fields, ret))
+                if (ret->length == length && memcmp(ret->name, name, length) == 0)
+                        return true;
+        return false;
+}
+
+/* ---- the nearest field ---- */
+
+static size_t least(size_t a, size_t b) {
+        return a < b ? a : b;
+}
+
+/* The number of letters to add, to remove, to replace or to swap with their neighbour; the case of
+ * letters does not count. */
+static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length) {
+        size_t rows[3][NAME_LENGTH + 1] = {}, *before = rows[0], *above = rows[1], *row = rows[2];
+
+        for (size_t j = 0; j <= b_length; j++)
+                above[j] = j;
+        for (size_t i = 1; i <= a_length; i++) {
+                size_t *oldest = before;
+
+                row[0] = i;
+                for (size_t j = 1; j <= b_length; j++) {
+                        int x = tolower((unsigned char) a[i - 1]), y = tolower((unsigned char) b[j - 1]);
+
+                        row[j] = least(least(above[j] + 1, row[j - 1] + 1), above[j - 1] + (x != y));
+                        if (i > 1 && j > 1 && x == tolower((unsigned char) b[j - 2]) && y == tolower((unsigned char) a[i - 2]))
+                                row[j] = least(row[j], before[j - 2] + 1);
+                }
+                before = above;
+                above = row;
+                row = oldest;
+        }
+        return above[b_length];
+}
+
+/* The nearest field of a type that is less than *most away, which becomes its distance. */
+static bool find_nearest(const char *fields, const char *key, size_t length, size_t *most, struct field *ret) {
+        struct field field;
+        bool found = false;
+
+        while (next_field(&fields, &field)) {
+                size_t d = field.length <= NAME_LENGTH ? distance(key, length, field.name, field.length) : SIZE_MAX;
+
+                if (d >= *most)
+                        continue;
+                *ret = field;
+                *most = d;
+                found = true;
+        }
+        return found;
+}
+
+/* A field of an object below this one: "privileged" of a container is one of its
+ * securityContext. */
+static const char *suggest_below(const char *fields, const char *key, size_t length, struct nd_arena *arena) {
+        struct field field, below;
+        size_t most = length / 5 + 1;
+        const char *best = "";
+
+        while (next_field(&fields, &field))
+                if (field.type && find_nearest(fields_of(field.type, field.type_length), key, length, &most, &below))
+                        best = nd_arena_format(arena, "%.*s.%.*s", (int) field.length, field.name, (int) below.length,
+                                               below.name);
+        return best;
+}
+
+static const char *suggest(const char *fields, const char *key, size_t length, struct nd_arena *arena) {
+        size_t most = length / 3 + 1;
+        struct field field;
+
+        if (length > NAME_LENGTH)
+                return "";
+        if (find_nearest(fields, key, length, &most, &field))
+                return nd_arena_copy(arena, field.name, field.length);
+        return suggest_below(fields, key, length, arena);
+}
+
+/* ---- the check ---- */
+
+/* The position: a chain on the stack, formatted for unknown fields only. */
+struct place {
+        const struct place *up;
+        const char *name; /* nullptr: an element of a list */
+        size_t index;
+};
+
+struct check {
+        struct nd_arena *arena;
+        struct nd_schema_unknowns *unknowns;
+        size_t count;
+};
+
+static void add_place(const struct place *place, struct nd_text *text) {
+        if (!place)
+                return;
+        add_place(place->up, text);
+        if (place->name)
+                nd_text_addf(text, "%s%s", text->length > 0 ? "." : "", place->name);
+        else
+                nd_text_addf(text, "[%zu]", place->index);
+}
+
+static void note_unknown(struct check *check, const struct place *place, const char *type, size_t type_length,
+                         const char *fields, yyjson_val *key) {
+        nd_autotext struct nd_text path = ND_TEXT(PATH_LENGTH);
+
+        if (check->count++ >= ND_SCHEMA_UNKNOWN)
+                return;
+        add_place(place, &path);
+        nd_vector_push(&check->unknowns->items,
+                       ((struct nd_schema_unknown) {
+                               .key = key,
+                               .path = nd_arena_copy(check->arena, nd_text_get(&path), path.length),
+                               .type = nd_arena_copy(check->arena, type, type_length),
+                               .suggestion = suggest(fields, yyjson_get_str(key), yyjson_get_len(key), check->arena),
+                       }));
+}
+
+static void check_value(struct check *check, const struct place *place, const char *type, size_t type_length,
+                        yyjson_val *value);
+
+static void check_object(struct check *check, const struct place *place, const char *type, size_t type_length,
+                         yyjson_val *object) {
+        const char *fields = fields_of(type, type_length);
+        yyjson_obj_iter members;
+        struct field field;
+
+        if (!fields)
+                return;
+        yyjson_obj_iter_init(object, &members);
+        for (yyjson_val *key; (key = yyjson_obj_iter_next(&members));) {
+                const struct place here = {.up = place, .name = yyjson_get_str(key)};
+
+                if (!find_field(fields, yyjson_get_str(key), yyjson_get_len(key), &field))
+                        note_unknown(check, &here, type, type_length, fields, key);
+                else if (field.type)
+                        check_value(check, &here, field.type, field.type_length, yyjson_obj_iter_get_val(key));
+        }
+}
+
+static void check_value(struct check *check, const struct place *place, const char *type, size_t type_length,
+                        yyjson_val *value) {
+        yyjson_arr_iter items;
+        size_t index = 0;
+
+        if (yyjson_is_obj(value))
+                check_object(check, place, type, type_length, value);
+        if (!yyjson_is_arr(value))
+                return;
+        yyjson_arr_iter_init(value, &items);
+        for (yyjson_val *item; (item = yyjson_arr_iter_next(&items)); index++)
+                if (yyjson_is_obj(item))
+                        check_object(check, &(struct place) {.up = place, .index = index}, type, type_length, item);
+}
+
+size_t nd_schema_check(const char *kind, yyjson_val *object, struct nd_arena *arena, struct nd_schema_unknowns *ret) {
+        struct check check = {.arena = arena, .unknowns = ret};
+
+        if (yyjson_is_obj(object))
+                check_object(&check, nullptr, kind, strlen(kind), object);
+        return check.count;
+}
+
+void nd_schema_print(struct nd_json_out *out) {
+        nd_json_open(out, nullptr, '{');
+        for (size_t i = 0; i < nd_count_of(nd_schema_table); i++) {
+                const char *fields = nd_schema_table[i].fields;
+                struct field field;
+
+                nd_json_open(out, nd_schema_table[i].name, '{');
+                while (next_field(&fields, &field)) {
+                        nd_autofree char *name = nd_strndup(field.name, field.length);
+                        nd_autofree char *type = nd_strndup(field.type ?: "", field.type_length);
+
+                        nd_json_string(out, name, type);
+                }
+                nd_json_close(out, '}');
+        }
+        nd_json_close(out, '}');
+}
