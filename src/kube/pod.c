@@ -110,11 +110,18 @@ static const struct nd_shape_field volume_device_fields[] = {
 };
 static const struct nd_shape volume_device_shape = SHAPE(nd_pod_volume_device, volume_device_fields);
 
+static const struct nd_shape_field volume_mount_fields[] = {
+        FIELD(nd_pod_volume_mount, "name", name, TEXT),
+        {},
+};
+static const struct nd_shape volume_mount_shape = SHAPE(nd_pod_volume_mount, volume_mount_fields);
+
 static const struct nd_shape_field container_fields[] = {
         FIELD(nd_pod_container, "name", name, TEXT),
         FIELD(nd_pod_container, "image", image, TEXT),
         NESTED(nd_pod_container, "ports", ports, LIST, port_shape),
         NESTED(nd_pod_container, "volumeDevices", volume_devices, LIST, volume_device_shape),
+        NESTED(nd_pod_container, "volumeMounts", volume_mounts, LIST, volume_mount_shape),
         NESTED(nd_pod_container, "livenessProbe", liveness, OBJECT, handler_shape),
         NESTED(nd_pod_container, "readinessProbe", readiness, OBJECT, handler_shape),
         NESTED(nd_pod_container, "startupProbe", startup, OBJECT, handler_shape),

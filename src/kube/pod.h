@@ -90,11 +90,16 @@ struct nd_pod_volume_device {
         const char *name;
 };
 
+struct nd_pod_volume_mount {
+        const char *name;
+};
+
 struct nd_pod_container {
         const char *name;
         const char *image;
         nd_list(struct nd_pod_port) ports;
         nd_list(struct nd_pod_volume_device) volume_devices;
+        nd_list(struct nd_pod_volume_mount) volume_mounts; /* for advice */
         struct nd_pod_handler *liveness;
         struct nd_pod_handler *readiness;
         struct nd_pod_handler *startup;

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/map.h"
 #include "policy/hostusers.h"
 
 enum {
@@ -157,23 +158,50 @@ static bool is_plain_volume(uint64_t sources) {
         return false;
 }
 
+static bool is_not_plain(uint64_t sources) {
+        return !is_plain_volume(sources);
+}
+
+static bool is_host_path(uint64_t sources) {
+        return sources & nd_pod_volume_bit(ND_VOLUME_HOST_PATH);
+}
+
+/* The API server refuses a mount without its volume. */
+static void remove_mounts(struct way *way, const struct nd_map *removed) {
+        struct place p;
+
+        for (size_t i = 0; next_container(way, i, &p); i++)
+                for (size_t j = 0; j < p.container->volume_mounts.count; j++) {
+                        if (!nd_map_has(removed, nd_kube_or_empty(p.container->volume_mounts.items[j].name)))
+                                continue;
+                        note(way, nullptr, "spec.%s[%zu].volumeMounts[%zu]", p.list, p.number, j);
+                        way->advice.edits.items[way->advice.edits.count - 1].follows = true;
+                }
+}
+
 /* No replacement can be suggested: only the author knows what the pod needs there. The copy keeps a
  * harmless volume, so that the indices of the others stay. */
-static void remove_volume(struct way *way, size_t number) {
-        way->pod->spec.volumes.items[number].sources = nd_pod_volume_bit(ND_VOLUME_EMPTY_DIR);
-        note(way, nullptr, "spec.volumes[%zu]", number);
+static void remove_volumes(struct way *way, bool (*is_bad)(uint64_t sources)) {
+        nd_cleanup(nd_map_done) struct nd_map removed = {};
+
+        for (size_t i = 0; i < way->pod->spec.volumes.count; i++) {
+                struct nd_pod_volume *volume = &way->pod->spec.volumes.items[i];
+
+                if (!is_bad(volume->sources))
+                        continue;
+                volume->sources = nd_pod_volume_bit(ND_VOLUME_EMPTY_DIR);
+                note(way, nullptr, "spec.volumes[%zu]", i);
+                (void) nd_map_put(&removed, nd_kube_or_empty(volume->name), nullptr);
+        }
+        remove_mounts(way, &removed);
 }
 
 static void fix_host_paths(struct way *way) {
-        for (size_t i = 0; i < way->pod->spec.volumes.count; i++)
-                if (way->pod->spec.volumes.items[i].sources & nd_pod_volume_bit(ND_VOLUME_HOST_PATH))
-                        remove_volume(way, i);
+        remove_volumes(way, is_host_path);
 }
 
 static void fix_volumes(struct way *way) {
-        for (size_t i = 0; i < way->pod->spec.volumes.count; i++)
-                if (!is_plain_volume(way->pod->spec.volumes.items[i].sources))
-                        remove_volume(way, i);
+        remove_volumes(way, is_not_plain);
 }
 
 static void fix_host_ports(struct way *way) {
@@ -451,6 +479,14 @@ static void fix(struct way *way, const char *check) {
         for (size_t i = 0; i < nd_count_of(fixers); i++)
                 if (nd_streq(fixers[i].check, check))
                         fixers[i].fix(way);
+}
+
+void nd_advice_fields(const struct nd_pod *pod, const struct nd_podsecurity_rule *rule, const char *check,
+                      struct nd_arena *arena, struct nd_advice *ret) {
+        struct way way = {.pod = nd_pod_copy(pod, arena), .arena = arena, .rule = rule};
+
+        fix(&way, check);
+        *ret = way.advice;
 }
 
 static void walk(struct way *way) {

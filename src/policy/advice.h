@@ -7,6 +7,7 @@
 struct nd_advice_edit {
         const char *path;  /* below the pod: "spec.hostUsers" */
         const char *value; /* as JSON; nullptr: remove the field */
+        bool follows;      /* from another edit: the mount of a removed volume */
 };
 
 struct nd_advice {
@@ -16,6 +17,11 @@ struct nd_advice {
 };
 
 void nd_advice_done(struct nd_advice *advice);
+
+/* The fields that make a pod violate one check: fields to remove or to change, and fields to set
+ * that are missing. */
+void nd_advice_fields(const struct nd_pod *pod, const struct nd_podsecurity_rule *rule, const char *check,
+                      struct nd_arena *arena, struct nd_advice *ret);
 
 /* Tries two candidates, with a user namespace and without one, and returns the one with fewer
  * edits. If both have as many, it prefers the user namespace, which keeps the user of the pod. A

@@ -64,12 +64,44 @@ static void every_violation_has_a_fix([[maybe_unused]] void **state) {
         expect_contains(text, "metadata.annotations[container.apparmor.security.beta.kubernetes.io/a] removed");
 }
 
+static void a_removed_volume_takes_its_mounts_along([[maybe_unused]] void **state) {
+        static const char pod[] =
+                "{\"spec\": {\"volumes\": [{\"name\": \"a\", \"hostPath\": {}}, {\"name\": \"b\", \"emptyDir\": {}}, {\"name\": "
+                "\"c\", \"hostPath\": {}}], \"initContainers\": [{\"volumeMounts\": [{\"name\": \"c\"}]}], \"containers\": [{\"name\": "
+                "\"x\"}, {\"volumeMounts\": [{\"name\": \"c\"}, {\"name\": \"b\"}, {\"name\": \"a\"}]}]}}";
+
+        expect_text(advise(pod, ND_LEVEL_BASELINE, "latest"),
+                    "spec.volumes[0] removed; spec.volumes[2] removed; spec.initContainers[0].volumeMounts[0] removed; "
+                    "spec.containers[1].volumeMounts[0] removed; spec.containers[1].volumeMounts[2] removed");
+}
+
+static void the_fields_of_one_check_are_found([[maybe_unused]] void **state) {
+        static const char json[] = POD("\"hostPID\": true, \"hostIPC\": true,", "\"privileged\": true");
+        const struct nd_podsecurity_rule rule = {.level = ND_LEVEL_BASELINE, .version = ND_POLICY_LATEST};
+        nd_cleanup(nd_advice_done) struct nd_advice namespaces = {}, privileged = {}, nothing = {};
+        nd_autoarena struct nd_arena arena = {};
+        struct nd_pod pod;
+
+        expect_ok(nd_pod_decode(json, strlen(json), &arena, &pod));
+        nd_advice_fields(&pod, &rule, "hostNamespaces", &arena, &namespaces);
+        assert_int_equal(namespaces.edits.count, 2);
+        assert_string_equal(namespaces.edits.items[0].path, "spec.hostPID");
+        assert_string_equal(namespaces.edits.items[1].path, "spec.hostIPC");
+        nd_advice_fields(&pod, &rule, "privileged", &arena, &privileged);
+        assert_int_equal(privileged.edits.count, 1);
+        assert_string_equal(privileged.edits.items[0].path, "spec.containers[0].securityContext.privileged");
+        nd_advice_fields(&pod, &rule, "hostPorts", &arena, &nothing);
+        assert_int_equal(nothing.edits.count, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_user_namespace_lets_a_pod_stay_root),
                 cmocka_unit_test(a_pod_that_meets_the_level_gets_no_advice),
                 cmocka_unit_test(only_forbidden_fields_are_removed),
                 cmocka_unit_test(every_violation_has_a_fix),
+                cmocka_unit_test(a_removed_volume_takes_its_mounts_along),
+                cmocka_unit_test(the_fields_of_one_check_are_found),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

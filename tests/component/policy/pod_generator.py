@@ -33,7 +33,7 @@ SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 # policy does not evaluate these, so their types do not matter
-UNREAD = {"value", "port", "containerPort", "devicePath"}
+UNREAD = {"value", "port", "containerPort", "devicePath", "mountPath"}
 WRONG = [[], {}, "", "yes", 7, -1, 1.5, True, False, [None], {"a": 1}, 2**63, 2**31, -(2**63) - 1]
 
 
@@ -130,6 +130,7 @@ class Drawer:
             for probe in ("livenessProbe", "readinessProbe", "startupProbe"):
                 self.maybe(container, probe, 0.3, self.handler)
             self.maybe(container, "lifecycle", 0.3, self.lifecycle)
+            self.maybe(container, "volumeMounts", 0.3, lambda: [{"name": f"v{i}", "mountPath": "/m"} for i in range(self.rng.randrange(3))])
             self.maybe(container, "volumeDevices", 0.2, lambda: [{"name": "v", "devicePath": "/d"}][: self.rng.randrange(2)])
         return container
 
