@@ -27,7 +27,8 @@
  * their end, and opening and reading may block. */
 [[nodiscard]] struct nd_error *nd_file_read_any(const char *path, size_t ceiling, char **ret, size_t *ret_length);
 
-/* As nd_file_read() in an untrusted tree: links are followed, but none may leave root_fd's directory. */
+/* As nd_file_read() in an untrusted tree: links are followed, but none may leave root_fd's
+ * directory. */
 [[nodiscard]] struct nd_error *nd_file_read_inside(int root_fd, const char *path, size_t ceiling, char **ret,
                                                    size_t *ret_length);
 

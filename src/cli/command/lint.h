@@ -8,6 +8,7 @@ struct cli_lint_settings {
         bool json;
         bool sarif;
         bool host_network;
+        bool recursive;
         const char *level;
         const char *version;
         const char *constraints;

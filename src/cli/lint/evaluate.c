@@ -78,6 +78,8 @@ static void evaluate_side(struct cli_lint *lint, const struct cli_lint_subject *
         struct nd_pod *pod = nd_pod_copy(&subject->workload.pod, &lint->arena);
 
         result->obstacle = side == LINT_USERNS ? nd_hostusers_obstacle(pod, lint->host_network) : "";
+        if (!cli_lint_has_containers(subject))
+                result->obstacle = "an empty spec.containers";
         if (side == LINT_USERNS)
                 pod->spec.host_users = ND_OFF;
         else if (pod->spec.host_users == ND_OFF)
@@ -86,13 +88,21 @@ static void evaluate_side(struct cli_lint *lint, const struct cli_lint_subject *
         find_constraint(lint, pod, result);
 }
 
-static const char *find_invalid(struct cli_lint *lint, const struct nd_pod *pod) {
+/* What the API server would refuse, of what decides about a pod's users. */
+static void find_invalid(struct cli_lint *lint, struct cli_lint_subject *subject) {
         nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = &lint->arena};
         nd_autotext struct nd_text text = ND_TEXT(64 << 10);
 
-        nd_hostusers_validate(pod, &(struct nd_hostusers_options) {.host_network = lint->host_network}, &errors);
+        if (!cli_lint_has_containers(subject))
+                nd_field_add(&errors, ND_FIELD_REQUIRED, nullptr, "without containers there is nothing to check",
+                             "spec.containers");
+        nd_hostusers_validate(&subject->workload.pod, &(struct nd_hostusers_options) {.host_network = lint->host_network},
+                              &errors);
+        nd_vector_each (error, &errors.items)
+                error->path = nd_arena_format(&lint->arena, "%s%s", subject->workload.prefix, error->path);
         nd_field_errors_print(&errors, &text);
-        return nd_arena_strdup(&lint->arena, nd_text_get(&text));
+        subject->invalid = nd_arena_strdup(&lint->arena, nd_text_get(&text));
+        subject->invalid_field = errors.items.count > 0 ? errors.items.items[0].path : "";
 }
 
 void cli_lint_evaluate(struct cli_lint *lint, struct cli_lint_subject *subject) {
@@ -105,8 +115,9 @@ void cli_lint_evaluate(struct cli_lint *lint, struct cli_lint_subject *subject) 
         subject->own = nd_pod_has_user_namespace(pod) ? LINT_USERNS : LINT_HOST;
         for (enum cli_lint_side side = 0; side < LINT_SIDES; side++)
                 evaluate_side(lint, subject, side, &subject->sides[side]);
-        subject->invalid = find_invalid(lint, pod);
-
+        find_invalid(lint, subject);
+        if (!cli_lint_has_containers(subject))
+                return;
         level = subject->sides[subject->own].level;
         subject->target = lint->has_level && lint->level > level ? lint->level : level;
         if (subject->target == level && level < ND_LEVEL_RESTRICTED)
@@ -118,5 +129,5 @@ void cli_lint_evaluate(struct cli_lint *lint, struct cli_lint_subject *subject) 
 
 bool cli_lint_is_bad(const struct cli_lint *lint, const struct cli_lint_subject *subject) {
         return (lint->has_level && subject->sides[subject->own].level < lint->level) || subject->invalid[0] != '\0' ||
-               subject->broken.count > 0;
+               (lint->strict && subject->unknown_count > 0) || subject->broken.count > 0;
 }

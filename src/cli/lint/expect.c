@@ -60,11 +60,12 @@ static void compare_all(struct cli_lint *lint, struct cli_lint_subject *subject,
         const struct cli_lint_result *host = &subject->sides[LINT_HOST], *userns = &subject->sides[LINT_USERNS];
         bool valid = subject->invalid[0] == '\0';
 
-        compare(lint, subject, "level", expectation->levels[LINT_HOST], nd_podsecurity_level_name(host->level));
+        compare(lint, subject, "level", expectation->levels[LINT_HOST],
+                host->obstacle[0] == '\0' ? nd_podsecurity_level_name(host->level) : "none");
         compare(lint, subject, "levelWithUserNamespace", expectation->levels[LINT_USERNS],
                 userns->obstacle[0] == '\0' ? nd_podsecurity_level_name(userns->level) : "none");
         compare(lint, subject, "constraint", expectation->constraints[LINT_HOST],
-                host->constraint ? host->constraint : "none");
+                host->constraint && host->obstacle[0] == '\0' ? host->constraint : "none");
         compare(lint, subject, "constraintWithUserNamespace", expectation->constraints[LINT_USERNS],
                 userns->constraint && userns->obstacle[0] == '\0' ? userns->constraint : "none");
         if (expectation->valid != ND_UNSET)

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "base/json.h"
+#include "cli/core/sanitize.h"
 #include "cli/lint/lint.h"
-
-enum {
-        REPORT = 256 << 20,
-};
 
 /* Manifests are untrusted text: control characters must not reach the terminal. */
 static void put(const char *text) {
-        for (; *text; text++)
-                putchar((unsigned char) *text < 0x20 || *text == 0x7f ? '?' : *text);
+        nd_autofree char *safe = cli_sanitize_text(text);
+
+        (void) fputs(safe, stdout);
 }
 
 static void put_line(const char *label, const char *text) {
@@ -22,7 +19,7 @@ static void put_line(const char *label, const char *text) {
 
 static const char *constraint_text(const struct cli_lint_result *result, struct nd_arena *arena) {
         if (!result->constraint)
-                return "no constraint admits it";
+                return "no constraint";
         return result->for_all_users ? result->constraint : nd_arena_format(arena, "%s, if granted", result->constraint);
 }
 
@@ -52,17 +49,48 @@ static void put_advice(const struct cli_lint_subject *subject, struct nd_arena *
         }
 }
 
-static void put_subject(const struct cli_lint_subject *subject, struct nd_arena *arena) {
+static void put_unknown(const struct cli_lint *lint, const struct cli_lint_subject *subject, struct nd_arena *arena) {
+        const char *label = lint->strict ? "UNKNOWN FIELD" : "unknown field";
+
+        nd_vector_each (unknown, &subject->unknowns) {
+                const char *what = nd_arena_format(arena, "%s (line %zu)", unknown->field.path, unknown->field.line);
+
+                if (unknown->suggestion[0] != '\0')
+                        what = nd_arena_format(arena, "%s; did you mean %s?", what, unknown->suggestion);
+                put_line(label, what);
+        }
+        if (subject->unknown_count > subject->unknowns.count)
+                put_line(label, nd_arena_format(arena, "%zu more", subject->unknown_count - subject->unknowns.count));
+}
+
+static void put_subject(const struct cli_lint *lint, const struct cli_lint_subject *subject, struct nd_arena *arena) {
         put(nd_arena_format(arena, "%s:%zu: %s %s", subject->file, subject->line, subject->workload.kind,
                             subject->workload.name));
         putchar('\n');
-        put_side(subject, LINT_HOST, arena);
-        put_side(subject, LINT_USERNS, arena);
+        if (cli_lint_has_containers(subject)) {
+                put_line("USERS", "LEVEL       ADMITTED BY");
+                put_side(subject, LINT_HOST, arena);
+                put_side(subject, LINT_USERNS, arena);
+        }
         if (subject->invalid[0] != '\0')
                 put_line("NOT VALID", subject->invalid);
+        put_unknown(lint, subject, arena);
         for (size_t i = 0; i < subject->broken.count; i++)
                 put_line("NOT AS EXPECTED", subject->broken.items[i]);
         put_advice(subject, arena);
+}
+
+static void put_not_judged(const struct cli_lint *lint) {
+        if (lint->not_judged.count == 0)
+                return;
+        printf("not judged: ");
+        nd_vector_each (kind, &lint->not_judged) {
+                if (kind != lint->not_judged.items)
+                        printf(", ");
+                put(kind->name);
+                printf(" %zu", kind->count);
+        }
+        putchar('\n');
 }
 
 void cli_lint_report_text(const struct cli_lint *lint) {
@@ -71,93 +99,12 @@ void cli_lint_report_text(const struct cli_lint *lint) {
         nd_vector_each (subject, &lint->subjects) {
                 nd_autoarena struct nd_arena arena = {};
 
-                put_subject(subject, &arena);
+                put_subject(lint, subject, &arena);
                 bad += cli_lint_is_bad(lint, subject);
         }
         for (size_t i = 0; i < lint->broken.count; i++)
                 put_line("NOT AS EXPECTED", lint->broken.items[i]);
+        put_not_judged(lint);
         if (bad > 0)
                 printf("%zu of %zu failed.\n", bad, lint->subjects.count + lint->broken.count);
-}
-
-static void json_side(struct nd_json_out *out, const struct cli_lint_subject *subject, enum cli_lint_side side) {
-        const struct cli_lint_result *result = &subject->sides[side];
-
-        nd_json_open(out, side == LINT_USERNS ? "withUserNamespace" : "withHostUsers", '{');
-        nd_json_bool(out, "asWritten", side == subject->own);
-        if (result->obstacle[0] != '\0') {
-                nd_json_string(out, "obstacle", result->obstacle);
-        } else {
-                nd_json_string(out, "level", nd_podsecurity_level_name(result->level));
-                nd_json_string(out, "constraint", result->constraint);
-                nd_json_bool(out, "needsGrant", result->constraint && !result->for_all_users);
-                if (result->refusal)
-                        nd_json_string(out, "refusal", result->refusal);
-        }
-        nd_json_close(out, '}');
-}
-
-static void json_findings(struct nd_json_out *out, const struct cli_lint_subject *subject) {
-        nd_json_string(out, "target", nd_podsecurity_level_name(subject->target));
-        nd_json_open(out, "findings", '[');
-        for (size_t i = 0; i < subject->findings.count; i++) {
-                nd_json_open(out, nullptr, '{');
-                nd_json_string(out, "check", subject->findings.items[i].check);
-                nd_json_string(out, "reason", subject->findings.items[i].reason);
-                nd_json_string(out, "detail", subject->findings.items[i].detail);
-                nd_json_close(out, '}');
-        }
-        nd_json_close(out, ']');
-        if (!subject->advice.reached)
-                return;
-        nd_json_open(out, "changes", '[');
-        nd_vector_each (edit, &subject->advice.edits) {
-                nd_autofree char *path = nd_format("%s%s", subject->workload.prefix, edit->path);
-
-                nd_json_open(out, nullptr, '{');
-                nd_json_string(out, "path", path);
-                nd_json_string(out, "action", edit->value ? "set" : "remove");
-                if (edit->value)
-                        nd_json_string(out, "value", edit->value);
-                nd_json_close(out, '}');
-        }
-        nd_json_close(out, ']');
-}
-
-static void json_subject(struct nd_json_out *out, const struct cli_lint *lint, const struct cli_lint_subject *subject) {
-        nd_json_open(out, nullptr, '{');
-        nd_json_string(out, "file", subject->file);
-        nd_json_number(out, "line", subject->line);
-        nd_json_string(out, "kind", subject->workload.kind);
-        nd_json_string(out, "name", subject->workload.name);
-        nd_json_bool(out, "ok", !cli_lint_is_bad(lint, subject));
-        json_side(out, subject, LINT_HOST);
-        json_side(out, subject, LINT_USERNS);
-        if (subject->invalid[0] != '\0')
-                nd_json_string(out, "invalid", subject->invalid);
-        nd_json_open(out, "broken", '[');
-        for (size_t i = 0; i < subject->broken.count; i++)
-                nd_json_string(out, nullptr, subject->broken.items[i]);
-        nd_json_close(out, ']');
-        json_findings(out, subject);
-        nd_json_close(out, '}');
-}
-
-void cli_lint_report_json(const struct cli_lint *lint) {
-        nd_autotext struct nd_text text = ND_TEXT(REPORT);
-        struct nd_json_out out = {.text = &text, .indent = 2};
-        nd_autofree char *version = nd_kube_version_text(lint->version);
-
-        nd_json_open(&out, nullptr, '{');
-        nd_json_string(&out, "policyVersion", version);
-        nd_json_open(&out, "pods", '[');
-        nd_vector_each (subject, &lint->subjects)
-                json_subject(&out, lint, subject);
-        nd_json_close(&out, ']');
-        nd_json_open(&out, "broken", '[');
-        for (size_t i = 0; i < lint->broken.count; i++)
-                nd_json_string(&out, nullptr, lint->broken.items[i]);
-        nd_json_close(&out, ']');
-        nd_json_close(&out, '}');
-        puts(nd_text_get(&text));
 }
