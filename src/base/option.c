@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/output.h"
 #include "base/text.h"
 
 #ifndef ND_VERSION
@@ -27,6 +28,16 @@ static void set_flag(const struct nd_option *option, void *settings) {
         *(bool *) ((char *) settings + option->offset) = true;
 }
 
+static struct nd_error *store_number(const struct nd_option *option, const char *value, uint32_t *field) {
+        uint32_t number;
+
+        if (nd_text_parse_u32(value, &number) < 0 || number < option->least)
+                return nd_error_new(ND_INVALID, 0, "--%s needs a number from %u to 4294967295, not '%s'", option->name,
+                                    option->least, value);
+        *field = number;
+        return nullptr;
+}
+
 static struct nd_error *store(const struct nd_option *option, const char *value, void *settings) {
         void *field = (char *) settings + option->offset;
 
@@ -37,10 +48,7 @@ static struct nd_error *store(const struct nd_option *option, const char *value,
                 *(const char **) field = value;
                 return nullptr;
         case ND_OPTION_U32:
-                if (nd_text_parse_u32(value, field) < 0)
-                        return nd_error_new(ND_INVALID, 0, "--%s needs a number from 0 to 4294967295, not '%s'", option->name,
-                                            value);
-                return nullptr;
+                return store_number(option, value, field);
         }
         return nd_error_new(ND_INTERNAL, 0, "option --%s has an unknown kind", option->name);
 }
@@ -141,7 +149,7 @@ static int run_command(const struct nd_option_program *program, const struct nd_
         return command->run(settings, operands, argv + 1);
 }
 
-int nd_option_run(const struct nd_option_program *program, int argc, char **argv) {
+static int run_program(const struct nd_option_program *program, int argc, char **argv) {
         const char *word = argc > 1 ? argv[1] : "--help";
 
         if (!program->commands->name[0] && !nd_streq(word, "--version"))
@@ -162,4 +170,9 @@ int nd_option_run(const struct nd_option_program *program, int argc, char **argv
 
                 return complain(program, "", text);
         }
+}
+
+int nd_option_run(const struct nd_option_program *program, int argc, char **argv) {
+        nd_output_open();
+        return nd_output_close(program->name, run_program(program, argc, argv));
 }

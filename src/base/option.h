@@ -30,6 +30,7 @@ struct nd_option {
         enum nd_option_kind kind;
         size_t offset;        /* of the field in the command's struct */
         const char *argument; /* the value's name in help, nullptr for a flag */
+        uint32_t least;       /* smallest value of a number */
         enum nd_option_values values;
         const char *help; /* one sentence, without a full stop */
 };
@@ -64,7 +65,7 @@ enum nd_option_parsed {
                                                int *ret_operands, enum nd_option_parsed *ret);
 
 /* A whole program: selects the command, parses, runs. Returns the exit status; 64 for an invalid
- * command line. */
+ * command line, 74 for output that could not be written (output.h). */
 int nd_option_run(const struct nd_option_program *program, int argc, char **argv);
 
 /* Generated from the table (usage.c). */

@@ -226,6 +226,29 @@ static void the_command_runs_with_its_settings_and_operands([[maybe_unused]] voi
         assert_string_equal(ran_operands, "x;y;");
 }
 
+static void a_number_below_its_least_is_refused([[maybe_unused]] void **state) {
+        static const struct nd_option interval[] = {{.name = "interval",
+                                                     .kind = ND_OPTION_U32,
+                                                     .offset = offsetof(struct settings, pods),
+                                                     .argument = "SECONDS",
+                                                     .least = 1,
+                                                     .help = "how often"},
+                                                    {}};
+        static const struct nd_option_command command = {
+                .name = "look", .options = interval, .settings_size = sizeof(struct settings), .run = run};
+        struct settings settings = {.pods = 7};
+        enum nd_option_parsed parsed;
+        int operands;
+
+        expect_error(nd_option_parse(&command, 2, (char *[]) {(char *) "look", (char *) "--interval=0", nullptr}, &settings,
+                                     &operands, &parsed),
+                     ND_INVALID, "--interval needs a number from 1 to 4294967295, not '0'");
+        assert_int_equal(settings.pods, 7);
+        expect_ok(nd_option_parse(&command, 2, (char *[]) {(char *) "look", (char *) "--interval=1", nullptr}, &settings,
+                                  &operands, &parsed));
+        assert_int_equal(settings.pods, 1);
+}
+
 static void mistakes_end_with_64_and_point_to_the_help([[maybe_unused]] void **state) {
         int code;
 
@@ -270,6 +293,7 @@ int main(void) {
                 cmocka_unit_test(an_invalid_command_line_is_refused_with_the_reason),
                 cmocka_unit_test(help_wins_at_any_position),
                 cmocka_unit_test(the_command_runs_with_its_settings_and_operands),
+                cmocka_unit_test(a_number_below_its_least_is_refused),
                 cmocka_unit_test(mistakes_end_with_64_and_point_to_the_help),
                 cmocka_unit_test(help_and_version_succeed_but_a_missing_command_fails),
         };

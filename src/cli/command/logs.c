@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/output.h"
 #include "cli/core/client.h"
 #include "cli/core/log-file.h"
 #include "cli/core/sanitize.h"
@@ -185,7 +186,8 @@ static void print_bytes(struct printing *p, enum nd_log_line_stream stream, cons
                 (void) fwrite(bytes, 1, length, to);
 }
 
-static void print_line(const char *bytes, size_t length, void *userdata) {
+/* Returns false when the output cannot be written. */
+static bool print_line(const char *bytes, size_t length, void *userdata) {
         struct printing *p = userdata;
         struct nd_log_line line;
         FILE *to;
@@ -193,10 +195,10 @@ static void print_line(const char *bytes, size_t length, void *userdata) {
         if (!nd_log_line_parse(bytes, length, &line)) {
                 print_bytes(p, ND_LOG_STDOUT, bytes, length);
                 (void) putc('\n', stdout);
-                return;
+                return !ferror(stdout);
         }
         if (line.time < p->since)
-                return;
+                return true;
         to = line.stream == ND_LOG_STDERR ? stderr : stdout;
         if (p->timestamps && !p->within[line.stream])
                 fprintf(to, "%.*s ", (int) line.stamp_length, line.stamp);
@@ -204,6 +206,7 @@ static void print_line(const char *bytes, size_t length, void *userdata) {
         if (line.whole)
                 (void) putc('\n', to);
         p->within[line.stream] = !line.whole;
+        return !ferror(to);
 }
 
 /* ---- the last lines ---- */
@@ -215,7 +218,7 @@ struct tail {
         bool within[ND_LOG_STREAMS];
 };
 
-static void count_line(const char *bytes, size_t length, void *userdata) {
+static bool count_line(const char *bytes, size_t length, void *userdata) {
         struct tail *tail = userdata;
         struct nd_log_line line = {.whole = true};
 
@@ -223,6 +226,7 @@ static void count_line(const char *bytes, size_t length, void *userdata) {
                 tail->starts[tail->count++ % tail->wanted] = tail->at;
         tail->within[line.stream] = !line.whole;
         tail->at += (off_t) length + 1;
+        return true;
 }
 
 /* Seeks to the first of the last lines. Partial lines of a long line count as one. */
@@ -239,7 +243,8 @@ static struct nd_error *seek_tail(struct cli_log_file *file, uint64_t wanted) {
 
 /* ---- the command ---- */
 
-/* Ends by SIGINT or SIGPIPE, like cat. */
+/* Ends by SIGINT or SIGPIPE, like cat, and when the output cannot be written, which nd_option_run()
+ * reports. */
 static struct nd_error *follow(const struct cli_logs_settings *settings, const struct subject *subject,
                                struct cli_log_file *file, struct printing *p) {
         static const struct timespec pause = {.tv_nsec = poll_interval_ns};
@@ -250,8 +255,7 @@ static struct nd_error *follow(const struct cli_logs_settings *settings, const s
                 bool last = !running;
 
                 nd_try(cli_log_file_follow(file, print_line, p));
-                (void) fflush(stdout);
-                if (last)
+                if (fflush(stdout) != 0 || ferror(stdout) || ferror(stderr) || last)
                         return nullptr;
                 (void) nanosleep(&pause, nullptr);
                 if (nd_clock_us() - asked >= ask_interval_us) {
@@ -299,6 +303,7 @@ int cli_logs_run(void *settings_pointer, int operand_count, char **operands) {
         p.plain[ND_LOG_STDERR] = !settings->raw && isatty(STDERR_FILENO);
         error = show(settings, operands[0], tail, &p);
         nd_text_done(&p.clean);
-        (void) fflush(stdout);
-        return error ? cli_sanitize_print_error("logs", error) : 0;
+        if (error)
+                return cli_sanitize_print_error("logs", error);
+        return ferror(stderr) ? ND_EXIT_OUTPUT : 0;
 }

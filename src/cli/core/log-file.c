@@ -37,21 +37,23 @@ void cli_log_file_seek(struct cli_log_file *file, off_t at) {
         file->rest.length = 0;
 }
 
-/* Passes on complete lines and keeps the rest. */
-static void give_lines(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
+/* Passes on complete lines and keeps the rest. Returns false if a line is to be the last. */
+static bool give_lines(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
         const char *at = file->rest.bytes, *const end = file->rest.bytes + file->rest.length;
         const char *newline;
+        bool more = true;
 
-        while ((newline = memchr(at, '\n', (size_t) (end - at)))) {
-                each(at, (size_t) (newline - at), userdata);
+        while (more && (newline = memchr(at, '\n', (size_t) (end - at)))) {
+                more = each(at, (size_t) (newline - at), userdata);
                 at = newline + 1;
         }
-        if ((size_t) (end - at) >= LOG_FILE_LINE) {
-                each(at, (size_t) (end - at), userdata);
+        if (more && (size_t) (end - at) >= LOG_FILE_LINE) {
+                more = each(at, (size_t) (end - at), userdata);
                 at = end;
         }
         file->rest.length = (size_t) (end - at);
         memmove(file->rest.bytes, at, file->rest.length);
+        return more;
 }
 
 struct nd_error *cli_log_file_read(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
@@ -61,14 +63,15 @@ struct nd_error *cli_log_file_read(struct cli_log_file *file, cli_log_file_line 
         while ((n = pread(file->fd, buffer, sizeof buffer, file->at)) > 0) {
                 file->at += n;
                 nd_text_append(&file->rest, buffer, (size_t) n);
-                give_lines(file, each, userdata);
+                if (!give_lines(file, each, userdata))
+                        return nullptr;
         }
         return n < 0 ? nd_error_new(nd_error_code_of(errno), errno, "read log '%s'", file->path) : nullptr;
 }
 
 void cli_log_file_finish(struct cli_log_file *file, cli_log_file_line each, void *userdata) {
         if (file->rest.length > 0)
-                each(file->rest.bytes, file->rest.length, userdata);
+                (void) each(file->rest.bytes, file->rest.length, userdata);
         file->rest.length = 0;
 }
 

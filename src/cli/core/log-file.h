@@ -21,7 +21,8 @@ struct cli_log_file {
 
 #define LOG_FILE_NONE ((struct cli_log_file) {.fd = -EBADF})
 
-typedef void (*cli_log_file_line)(const char *bytes, size_t length, void *userdata);
+/* Returns false to stop: reading then ends without an error. */
+typedef bool (*cli_log_file_line)(const char *bytes, size_t length, void *userdata);
 
 [[nodiscard]] struct nd_error *cli_log_file_open(const char *path, struct cli_log_file *ret);
 void cli_log_file_done(struct cli_log_file *file);

@@ -7,11 +7,12 @@
 
 #include "cli/core/log-file.h"
 
-static void take(const char *bytes, size_t length, void *userdata) {
+static bool take(const char *bytes, size_t length, void *userdata) {
         struct nd_text *text = userdata;
 
         nd_text_append(text, bytes, length);
         nd_text_add(text, "|");
+        return text->length < text->ceiling;
 }
 
 static void append(const char *path, const char *text) {
@@ -101,6 +102,19 @@ static void only_regular_files_are_accepted([[maybe_unused]] void **state) {
         expect_error(cli_log_file_open(directory, &file), ND_INVALID, "is not a regular file");
 }
 
+static void reading_stops_when_a_line_is_refused([[maybe_unused]] void **state) {
+        scratch_directory directory = scratch_make();
+        nd_autofree char *path = nd_format("%s/0.log", directory);
+        nd_cleanup(cli_log_file_done) struct cli_log_file file = LOG_FILE_NONE;
+        nd_autotext struct nd_text got = ND_TEXT(8);
+
+        scratch_text(directory, "0.log", "one\ntwo\nthree\n");
+        expect_ok(cli_log_file_open(path, &file));
+        expect_ok(cli_log_file_read(&file, take, &got));
+        assert_string_equal(nd_text_get(&got), "one|two|");
+        assert_false(got.overflow);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(lines_are_returned_when_they_are_complete),
@@ -108,6 +122,7 @@ int main(void) {
                 cmocka_unit_test(a_truncated_log_is_read_from_the_beginning),
                 cmocka_unit_test(a_line_without_an_end_is_returned_in_pieces),
                 cmocka_unit_test(only_regular_files_are_accepted),
+                cmocka_unit_test(reading_stops_when_a_line_is_refused),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
