@@ -3,7 +3,8 @@
  *
  * Names, messages and logs come from pods and images. A terminal would interpret control sequences
  * in them: move the cursor, change its title, reply with text that a shell then runs. So every
- * control character becomes a question mark, also C1 characters and invalid UTF-8; tabs stay. */
+ * control character becomes a question mark, also C1 characters, characters that reorder text, and
+ * invalid UTF-8; tabs stay. */
 #pragma once
 
 #include "base/error.h"

@@ -20,6 +20,10 @@ static void control_characters_become_question_marks([[maybe_unused]] void **sta
                  "?31m?"},          /* and as one byte */
                 {"\xe2\x82", "??"}, /* cut off */
                 {"\xc2\xa0", "\xc2\xa0"},
+                {"\xe2\x80\xae"
+                 "exe.\xe2\x81\xa9"
+                 "txt\xe2\x80\xa6",
+                 "?exe.?txt\xe2\x80\xa6"}, /* an override, an isolate's end; an ellipsis stays */
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++)
