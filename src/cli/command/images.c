@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "cli/core/client.h"
 #include "cli/core/format.h"
+#include "cli/core/sanitize.h"
 #include "cli/core/table.h"
 #include "net/protobuf.h"
 
@@ -26,10 +27,14 @@ static const char *without_algorithm(const char *digest) {
 }
 
 static void print_table(const Nodens__V1__ImagesAnswer *answer) {
-        static const char *const headings[] = {"NAME", "ID", "SIZE", "", nullptr};
+        static const struct cli_column columns[] = {{"NAME", .kind = COLUMN_SHORTEN, .least = 20},
+                                                    {"ID", .kind = COLUMN_WHOLE},
+                                                    {"SIZE", .kind = COLUMN_NUMBER},
+                                                    {"", .kind = COLUMN_WHOLE},
+                                                    {}};
         nd_cleanup(cli_table_done) struct cli_table table = {};
 
-        cli_table_init(&table, headings);
+        cli_table_init_columns(&table, columns);
         for (size_t i = 0; i < answer->n_images; i++) {
                 const Nodens__V1__ImageEntry *image = answer->images[i];
                 nd_autofree char *id = nd_strndup(without_algorithm(image->id), SHORT_ID);
@@ -47,7 +52,7 @@ static void print_table(const Nodens__V1__ImagesAnswer *answer) {
                                 nullptr);
                 }
         }
-        cli_table_print(&table);
+        cli_table_print_or_note(&table, "no images");
 }
 
 static void print_strings(struct nd_json_out *out, const char *key, char *const *strings, size_t count) {
@@ -85,10 +90,8 @@ int cli_images_run(void *settings_pointer, [[maybe_unused]] int operand_count, [
 
         error = cli_client_call(settings->socket, "/nodens.v1.Node/Images", &request.base,
                                 &nodens__v1__images_answer__descriptor, &answer);
-        if (error) {
-                fprintf(stderr, "nodens images: %s\n", nd_error_text(error));
-                return 1;
-        }
+        if (error)
+                return cli_sanitize_print_error("images", error);
         if (settings->json)
                 print_json((const Nodens__V1__ImagesAnswer *) answer);
         else

@@ -69,6 +69,13 @@ static void print_json(const struct cli_usage_rows *rows) {
         puts(nd_text_get(&text));
 }
 
+static void print_table(const struct cli_usage_rows *rows, bool pods) {
+        nd_cleanup(cli_table_done) struct cli_table table = {};
+
+        cli_usage_table_fill(&table, rows, pods, SIZE_MAX);
+        cli_table_print_or_note(&table, pods ? "no pods" : "no running containers");
+}
+
 /* ---- the command ---- */
 
 static bool is_of(const struct cli_usage_row *row, const struct cli_target_pods *pods) {
@@ -122,7 +129,7 @@ static struct nd_error *show(const struct cli_stats_settings *settings, int name
         if (settings->json)
                 print_json(&rows);
         else
-                cli_usage_table_print(&rows, settings->pods, SIZE_MAX);
+                print_table(&rows, settings->pods);
         return nullptr;
 }
 

@@ -1,24 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command/top.h"
 
-#include <poll.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/ioctl.h>
-#include <termios.h>
 
 #include "base/clock.h"
 #include "cli/core/client.h"
 #include "cli/core/format.h"
 #include "cli/core/pod-usage.h"
 #include "cli/core/sanitize.h"
+#include "cli/core/screen.h"
+#include "cli/core/terminal.h"
 #include "cli/core/usage-table.h"
 
-enum {
-        LINES_DEFAULT = 24,
-};
-
 static constexpr uint32_t default_interval_s = 2;
+static constexpr uint64_t first_interval_us = ND_SECOND_US; /* a rate needs two samples */
 
 const struct nd_option cli_top_options[] = {
         {.name = "pods",
@@ -29,128 +24,111 @@ const struct nd_option cli_top_options[] = {
          .kind = ND_OPTION_U32,
          .offset = offsetof(struct cli_top_settings, interval),
          .argument = "SECONDS",
+         .least = 1,
          .help = "seconds between updates (default 2)"},
         {.name = "count",
          .letter = 'n',
          .kind = ND_OPTION_U32,
          .offset = offsetof(struct cli_top_settings, count),
          .argument = "N",
+         .least = 1,
          .help = "number of updates (default: until 'q' on a terminal, else 1)"},
         CLIENT_SOCKET_OPTION(cli_top_settings),
         {},
 };
 
-static volatile sig_atomic_t interrupted;
-
-static void on_signal([[maybe_unused]] int signal) {
-        interrupted = 1;
-}
-
-/* The alternate screen while it runs, with unbuffered keys; restores the terminal at the end. */
-struct screen {
-        bool terminal, keys;
-        struct termios before;
+/* Two samples, and the rows that were computed from them. */
+struct view {
+        const struct cli_top_settings *settings;
+        bool screen;
+        struct cli_usage_sample before, now;
+        struct cli_usage_rows rows;
 };
 
-static void screen_open(struct screen *screen) {
-        const struct sigaction action = {.sa_handler = on_signal};
-        struct termios quiet;
-
-        screen->terminal = isatty(STDOUT_FILENO);
-        if (!screen->terminal)
-                return;
-        (void) sigaction(SIGINT, &action, nullptr);
-        (void) sigaction(SIGTERM, &action, nullptr);
-        screen->keys = tcgetattr(STDIN_FILENO, &screen->before) == 0;
-        if (screen->keys) {
-                quiet = screen->before;
-                quiet.c_lflag &= ~(tcflag_t) (ICANON | ECHO);
-                (void) tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet);
-        }
-        fputs("\033[?1049h\033[?25l", stdout);
+static void view_done(struct view *view) {
+        cli_usage_rows_done(&view->rows);
+        cli_usage_sample_done(&view->before);
+        cli_usage_sample_done(&view->now);
 }
 
-static void screen_done(const struct screen *screen) {
-        if (!screen->terminal)
-                return;
-        fputs("\033[?25h\033[?1049l", stdout);
-        (void) fflush(stdout);
-        if (screen->keys)
-                (void) tcsetattr(STDIN_FILENO, TCSADRAIN, &screen->before);
-}
-
-/* Returns false when the user quits. */
-static bool screen_wait(const struct screen *screen, uint32_t seconds) {
-        uint64_t until = nd_clock_us() + seconds * ND_SECOND_US, now;
-
-        while (!interrupted && (now = nd_clock_us()) < until) {
-                struct pollfd keys = {.fd = screen->keys ? STDIN_FILENO : -1, .events = POLLIN};
-                char key = 0;
-
-                if (poll(&keys, 1, (int) ((until - now) / 1000 + 1)) > 0 && (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q'))
-                        return false;
-        }
-        return !interrupted;
-}
-
-static size_t screen_lines(void) {
-        struct winsize window = {};
-
-        return ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > 4 ? window.ws_row : LINES_DEFAULT;
-}
-
-static void draw(const struct screen *screen, const struct cli_usage_rows *rows, bool pods) {
+static char *summary(const struct view *view) {
         uint64_t cores = 0, memory = 0;
         char size[FORMAT_SIZE];
 
-        nd_vector_each (row, rows) {
+        nd_vector_each (row, &view->rows) {
                 cores += row->has_rate ? row->nano_cores : 0;
                 memory += row->usage->has_memory ? row->usage->working_set : 0;
         }
-        if (screen->terminal)
-                fputs("\033[H\033[J", stdout);
-        printf("%zu %s, %llum of CPU, %s of memory%s\n", rows->count, pods ? "pods" : "containers",
-               (unsigned long long) cores / 1000000, cli_format_size(memory, size), screen->terminal ? "; q leaves" : "");
-        cli_usage_table_print(rows, pods, screen->terminal ? screen_lines() - 3 : SIZE_MAX);
-        (void) fflush(stdout);
+        return nd_format("%zu %s, %llum of CPU, %s of memory%s\n", view->rows.count,
+                         view->settings->pods ? "pods" : "containers", (unsigned long long) cores / 1000000,
+                         cli_format_size(memory, size), view->screen ? "; q leaves" : "");
 }
 
-static struct nd_error *sample_again(const struct cli_top_settings *settings, const struct screen *screen,
-                                     struct cli_usage_sample *before) {
-        nd_cleanup(cli_usage_sample_done) struct cli_usage_sample now = {};
-        nd_cleanup(cli_usage_rows_done) struct cli_usage_rows rows = {};
+/* On a screen of three rows or more: the summary, the headings, and as many rows as fit. A smaller
+ * one has room for the headings and the first row, or for that row alone. */
+static void draw(const struct view *view) {
+        nd_cleanup(cli_table_done) struct cli_table table = {};
+        nd_autofree char *first = summary(view), *text = nullptr, *all = nullptr;
+        struct cli_terminal terminal = {.rows = SIZE_MAX};
+        const char *rows;
 
-        nd_try(cli_usage_sample_take(settings->socket, &now));
-        (settings->pods ? cli_usage_of_pods : cli_usage_of_containers)(before, &now, &rows);
-        cli_usage_sort_by_cpu(&rows);
-        draw(screen, &rows, settings->pods);
-        cli_usage_sample_done(before);
-        *before = nd_take(now, (struct cli_usage_sample) {});
+        if (view->screen)
+                (void) cli_terminal_size(&terminal);
+        cli_usage_table_fill(&table, &view->rows, view->settings->pods, terminal.rows);
+        rows = text = cli_table_text(&table);
+        if (terminal.rows == 1 && *rows)
+                rows += strcspn(rows, "\n") + 1;
+        all = nd_format("%s%s", terminal.rows >= 3 || !*rows ? first : "", rows);
+        if (view->screen)
+                cli_screen_draw(all);
+        else
+                fputs(all, stdout);
+}
+
+static struct nd_error *sample_again(struct view *view) {
+        cli_usage_rows_done(&view->rows);
+        cli_usage_sample_done(&view->before);
+        view->before = nd_take(view->now, (struct cli_usage_sample) {});
+        nd_try(cli_usage_sample_take(view->settings->socket, &view->now));
+        (view->settings->pods ? cli_usage_of_pods : cli_usage_of_containers)(&view->before, &view->now, &view->rows);
+        cli_usage_sort_by_cpu(&view->rows);
         return nullptr;
 }
 
-static struct nd_error *repeat(const struct cli_top_settings *settings, const struct screen *screen) {
-        uint32_t interval = settings->interval > 0 ? settings->interval : default_interval_s;
-        uint32_t count = settings->count > 0 ? settings->count : screen->terminal ? UINT32_MAX : 1;
-        nd_cleanup(cli_usage_sample_done) struct cli_usage_sample before = {};
+/* Returns false when the user quits. */
+static bool wait_until(const struct view *view, uint64_t until_us) {
+        enum cli_screen_event event;
 
-        nd_try(cli_usage_sample_take(settings->socket, &before));
-        if (!screen_wait(screen, 1))
-                return nullptr;
+        while ((event = cli_screen_wait(until_us)) == SCREEN_RESIZED)
+                if (view->before.pods) /* otherwise there is nothing to draw yet */
+                        draw(view);
+        return event != SCREEN_QUIT;
+}
+
+static struct nd_error *repeat(struct view *view) {
+        uint64_t interval_us = (view->settings->interval > 0 ? view->settings->interval : default_interval_s) * ND_SECOND_US;
+        uint32_t count = view->settings->count > 0 ? view->settings->count : view->screen ? UINT32_MAX : 1;
+
+        nd_try(cli_usage_sample_take(view->settings->socket, &view->now));
         for (uint32_t i = 0; i < count; i++) {
-                if (i > 0 && !screen_wait(screen, interval))
+                if (!wait_until(view, nd_clock_us() + (i == 0 ? first_interval_us : interval_us)))
                         return nullptr;
-                nd_try(sample_again(settings, screen, &before));
+                nd_try(sample_again(view));
+                draw(view);
+                if (fflush(stdout) != 0 || ferror(stdout)) /* nd_option_run() reports it */
+                        return nullptr;
         }
         return nullptr;
 }
 
 int cli_top_run(void *settings_pointer, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
         nd_autoerror struct nd_error *error = nullptr;
-        struct screen screen = {};
+        nd_cleanup(view_done) struct view view = {.settings = settings_pointer, .screen = cli_terminal_has_cursor()};
 
-        screen_open(&screen);
-        error = repeat(settings_pointer, &screen);
-        screen_done(&screen);
+        if (view.screen)
+                cli_screen_open();
+        error = repeat(&view);
+        if (view.screen)
+                cli_screen_close();
         return error ? cli_sanitize_print_error("top", error) : 0;
 }

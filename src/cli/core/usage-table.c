@@ -51,15 +51,31 @@ static void add_pod(struct cli_table *table, const struct cli_usage_row *row) {
                       nullptr);
 }
 
-void cli_usage_table_print(const struct cli_usage_rows *rows, bool pods, size_t most) {
-        static const char *const of_containers[] = {"NAMESPACE", "POD",  "CONTAINER", "CPU",  "MEMORY",
-                                                    "LIMIT",     "DISK", "PIDS",      nullptr},
-                                 *const of_pods[] = {"NAMESPACE", "POD",  "CPU",  "MEMORY", "LIMIT",
-                                                     "RECEIVED",  "SENT", "PIDS", nullptr};
-        nd_cleanup(cli_table_done) struct cli_table table = {};
+void cli_usage_table_fill(struct cli_table *table, const struct cli_usage_rows *rows, bool pods, size_t most) {
+        static const struct cli_column of_containers[] = {
+                {"NAMESPACE", .kind = COLUMN_SHORTEN, .drop = 4},
+                {"POD", .kind = COLUMN_SHORTEN, .least = 12},
+                {"CONTAINER", .kind = COLUMN_SHORTEN},
+                {"CPU", .kind = COLUMN_NUMBER},
+                {"MEMORY", .kind = COLUMN_NUMBER},
+                {"LIMIT", .kind = COLUMN_NUMBER, .drop = 5},
+                {"DISK", .kind = COLUMN_NUMBER, .drop = 6},
+                {"PIDS", .kind = COLUMN_NUMBER, .drop = 3},
+                {},
+        };
+        static const struct cli_column of_pods[] = {
+                {"NAMESPACE", .kind = COLUMN_SHORTEN, .drop = 4},
+                {"POD", .kind = COLUMN_SHORTEN, .least = 12},
+                {"CPU", .kind = COLUMN_NUMBER},
+                {"MEMORY", .kind = COLUMN_NUMBER},
+                {"LIMIT", .kind = COLUMN_NUMBER, .drop = 5},
+                {"RECEIVED", .kind = COLUMN_NUMBER, .drop = 2},
+                {"SENT", .kind = COLUMN_NUMBER, .drop = 1},
+                {"PIDS", .kind = COLUMN_NUMBER, .drop = 3},
+                {},
+        };
 
-        cli_table_init(&table, pods ? of_pods : of_containers);
+        cli_table_init_columns(table, pods ? of_pods : of_containers);
         for (size_t i = 0; i < rows->count && i < most; i++)
-                (pods ? add_pod : add_container)(&table, &rows->items[i]);
-        cli_table_print(&table);
+                (pods ? add_pod : add_container)(table, &rows->items[i]);
 }
