@@ -5,41 +5,97 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/text.h"
+#include "base/json.h"
 #include "cli/core/client.h"
+#include "cli/core/field.h"
 #include "cli/core/format.h"
+#include "cli/core/pod-json.h"
 #include "cli/core/sanitize.h"
 #include "cli/core/table.h"
+#include "cli/core/terminal.h"
+#include "cli/core/width.h"
 #include "net/protobuf.h"
 
 enum {
         EXIT_ERROR = 1,
         EXIT_FAILED_CHECK = 2,
+        LABEL = 14,           /* columns of the fields' names */
+        JSON_MOST = 64 << 20, /* bytes */
 };
 
 const struct nd_option cli_inspect_options[] = {
+        {.name = "json", .offset = offsetof(struct cli_inspect_settings, json), .help = "print JSON"},
         CLIENT_SOCKET_OPTION(cli_inspect_settings),
         {},
 };
 
-static void print_field(const char *name, const char *value) {
-        nd_autofree char *text = cli_sanitize_text(value);
+/* ---- what the checks found ---- */
 
-        if (*text)
-                printf("%-14s %s\n", name, text);
+struct tally {
+        size_t passed, failed, unknown;
+        struct nd_text failures; /* names of failed checks */
+};
+
+static void count_check(struct tally *tally, const Nodens__V1__CheckEntry *check, const char *owner) {
+        nd_autofree char *name = cli_width_clean(check->name, false), *of = cli_width_clean(owner, false);
+
+        if (nd_streq(check->result, "passed")) {
+                tally->passed++;
+        } else if (nd_streq(check->result, "failed")) {
+                nd_text_addf(&tally->failures, "%s%s: %s", tally->failed > 0 ? "; " : "", of, name);
+                tally->failed++;
+        } else {
+                tally->unknown++;
+        }
+}
+
+static void count_checks(const Nodens__V1__InspectAnswer *answer, struct tally *ret) {
+        ret->failures = ND_TEXT(64 << 10);
+        for (size_t i = 0; i < answer->n_pods; i++) {
+                const Nodens__V1__PodDetail *detail = answer->pods[i];
+
+                if (detail->network)
+                        count_check(ret, detail->network, "pod");
+                for (size_t c = 0; c < detail->n_containers; c++)
+                        for (size_t k = 0; k < detail->containers[c]->n_checks; k++)
+                                count_check(ret, detail->containers[c]->checks[k], detail->containers[c]->container->name);
+        }
+}
+
+static void print_tally(const struct tally *tally) {
+        size_t all = tally->passed + tally->failed + tally->unknown;
+        bool red = tally->failed > 0 && cli_terminal_has_colour();
+
+        if (tally->failed > 0)
+                printf("\n%s%zu of %zu checks failed: %s%s\n", red ? "\033[31m" : "", tally->failed, all,
+                       nd_text_get(&tally->failures), red ? "\033[0m" : "");
+        else if (all == 0)
+                puts("\nno checks: no container has run long enough");
+        else if (tally->unknown > 0)
+                printf("\n%zu of %zu checks passed, the others are unknown\n", tally->passed, all);
+        else
+                printf("\n%zu %s passed\n", all, all == 1 ? "check" : "checks");
+}
+
+static void print_field(const char *name, const char *value) {
+        cli_field_print(name, LABEL, value);
 }
 
 /* ---- the pod ---- */
 
 static void print_ids(const char *name, const Nodens__V1__IdRange *range) {
-        if (range)
-                printf("%-14s %u-%u are %u-%u on the node\n", name, range->container, range->container + range->count - 1,
-                       range->host, range->host + range->count - 1);
+        nd_autofree char *text = nullptr;
+
+        if (!range)
+                return;
+        text = nd_format("%u-%u are %u-%u on the node", range->container, range->container + range->count - 1, range->host,
+                         range->host + range->count - 1);
+        print_field(name, text);
 }
 
 static void print_pod(const Nodens__V1__PodDetail *detail) {
         const Nodens__V1__PodEntry *pod = detail->pod;
-        nd_autofree char *namespace = cli_sanitize_text(pod->namespace_), *name = cli_sanitize_text(pod->name);
+        nd_autofree char *namespace = cli_width_clean(pod->namespace_, false), *name = cli_width_clean(pod->name, false);
         char age[FORMAT_AGE];
 
         printf("pod %s/%s\n", namespace, name);
@@ -59,14 +115,13 @@ static void print_pod(const Nodens__V1__PodDetail *detail) {
         print_field("directory", detail->directory);
 }
 
-/* The result of CNI CHECK at the last start of nodens-cri. Returns false when it failed. */
-static bool print_network(const Nodens__V1__CheckEntry *check) {
-        bool failed = check && strcmp(check->result, "failed") == 0;
+/* The result of CNI CHECK at the last start of nodens-cri. */
+static void print_network(const Nodens__V1__CheckEntry *check) {
+        bool failed = check && nd_streq(check->result, "failed");
         nd_autofree char *words = failed ? nd_format("CNI CHECK failed: %s", check->found) : nullptr;
 
         if (check)
                 print_field("network", words ?: "CNI CHECK passed");
-        return !failed;
 }
 
 static void print_namespaces(const Nodens__V1__PodDetail *detail) {
@@ -93,66 +148,70 @@ static void print_user(const Nodens__V1__ContainerDetail *detail, const Nodens__
 }
 
 static void print_state(const Nodens__V1__ContainerEntry *container) {
-        nd_autofree char *reason = cli_sanitize_text(container->reason), *message = cli_sanitize_text(container->message);
-        char age[FORMAT_AGE];
         uint64_t now = nd_clock_wall_ns();
+        nd_autofree char *text = nullptr;
+        char age[FORMAT_AGE];
 
-        if (strcmp(container->state, "running") == 0)
-                printf("%-14s running since %s, process %lld\n", "  state", cli_format_age(container->started_at, now, age),
-                       (long long) container->pid);
-        else if (strcmp(container->state, "exited") == 0)
-                printf("%-14s exited %s ago with status %d, %s%s%s\n", "  state",
-                       cli_format_age(container->finished_at, now, age), container->exit_code, reason, *message ? ": " : "",
-                       message);
-        else
-                print_field("  state", container->state);
+        if (nd_streq(container->state, "running"))
+                text = nd_format("running since %s, process %lld", cli_format_age(container->started_at, now, age),
+                                 (long long) container->pid);
+        else if (nd_streq(container->state, "exited"))
+                text = nd_format("exited %s ago with status %d, %s%s%s", cli_format_age(container->finished_at, now, age),
+                                 container->exit_code, container->reason, *container->message ? ": " : "", container->message);
+        print_field("  state", text ?: container->state);
 }
 
 static void print_mounts(const Nodens__V1__ContainerDetail *detail) {
-        static const char *const headings[] = {"  MOUNT", "FROM", "", nullptr};
+        static const struct cli_column columns[] = {
+                {"  MOUNT", .kind = COLUMN_SHORTEN, .least = 16},
+                {"FROM", .kind = COLUMN_SHORTEN, .least = 12},
+                {"", .kind = COLUMN_WRAP, .least = 22},
+                {},
+        };
         nd_cleanup(cli_table_done) struct cli_table table = {};
 
         if (detail->n_mounts == 0)
                 return;
-        cli_table_init(&table, headings);
+        cli_table_init_columns(&table, columns);
         for (size_t i = 0; i < detail->n_mounts; i++) {
                 const Nodens__V1__MountEntry *mount = detail->mounts[i];
-                nd_autofree char *path = cli_sanitize_text(mount->container_path), *cell = nd_format("  %s", path);
-                nd_autofree char *from = cli_sanitize_text(mount->image[0] ? mount->image : mount->host_path);
+                nd_autofree char *path = nd_format("  %s", mount->container_path);
                 nd_autofree char *how = nd_format(
                         "%s%s%s", mount->read_only ? mount->recursive ? "recursively read-only" : "read-only" : "writable",
-                        mount->idmapped ? ", idmapped" : "", strcmp(mount->propagation, "private") == 0 ? "" : ", propagated");
+                        mount->idmapped ? ", idmapped" : "", nd_streq(mount->propagation, "private") ? "" : ", propagated");
 
-                cli_table_row(&table, (const char *[]) {cell, from, how}, nullptr);
+                cli_table_row(&table, (const char *[]) {path, mount->image[0] ? mount->image : mount->host_path, how},
+                              nullptr);
         }
         cli_table_print(&table);
 }
 
-static bool print_checks(const Nodens__V1__ContainerDetail *detail) {
-        static const char *const headings[] = {"  CHECK", "RESULT", "FOUND", nullptr};
+static void print_checks(const Nodens__V1__ContainerDetail *detail) {
+        static const struct cli_column columns[] = {
+                {"  CHECK", .kind = COLUMN_SHORTEN, .least = 20},
+                {"RESULT", .kind = COLUMN_WHOLE},
+                {"FOUND", .kind = COLUMN_WRAP, .least = 24},
+                {},
+        };
         nd_cleanup(cli_table_done) struct cli_table table = {};
-        bool well = true;
 
         if (detail->n_checks == 0) {
                 print_field("  checks", "none: the container has not run long enough");
-                return true;
+                return;
         }
-        cli_table_init(&table, headings);
+        cli_table_init_columns(&table, columns);
         for (size_t i = 0; i < detail->n_checks; i++) {
                 const Nodens__V1__CheckEntry *check = detail->checks[i];
-                nd_autofree char *name = cli_sanitize_text(check->name), *cell = nd_format("  %s", name),
-                                 *found = cli_sanitize_text(check->found);
-                bool failed = strcmp(check->result, "failed") == 0;
+                nd_autofree char *name = nd_format("  %s", check->name), *found = cli_sanitize_text(check->found);
 
-                cli_table_row(&table, (const char *[]) {cell, check->result, found}, failed ? "red" : nullptr);
-                well = well && !failed;
+                cli_table_row(&table, (const char *[]) {name, check->result, found},
+                              nd_streq(check->result, "failed") ? "red" : nullptr);
         }
         cli_table_print(&table);
-        return well;
 }
 
-static bool print_container(const Nodens__V1__ContainerDetail *detail, const Nodens__V1__PodEntry *pod) {
-        nd_autofree char *name = cli_sanitize_text(detail->container->name);
+static void print_container(const Nodens__V1__ContainerDetail *detail, const Nodens__V1__PodEntry *pod) {
+        nd_autofree char *name = cli_width_clean(detail->container->name, false);
 
         printf("\ncontainer %s\n", name);
         print_field("  id", detail->container->id);
@@ -164,24 +223,130 @@ static bool print_container(const Nodens__V1__ContainerDetail *detail, const Nod
         print_field("  bundle", detail->bundle);
         print_field("  log", detail->log);
         print_mounts(detail);
-        return print_checks(detail);
+        print_checks(detail);
 }
 
-static bool print_answer(const Nodens__V1__InspectAnswer *answer) {
-        bool well = true;
-
+static void print_answer(const Nodens__V1__InspectAnswer *answer) {
         for (size_t i = 0; i < answer->n_pods; i++) {
                 const Nodens__V1__PodDetail *detail = answer->pods[i];
 
                 if (i > 0)
                         putchar('\n');
                 print_pod(detail);
-                well = print_network(detail->network) && well;
+                print_network(detail->network);
                 print_namespaces(detail);
                 for (size_t c = 0; c < detail->n_containers; c++)
-                        well = print_container(detail->containers[c], detail->pod) && well;
+                        print_container(detail->containers[c], detail->pod);
         }
-        return well;
+}
+
+/* ---- JSON ---- */
+
+static void json_check(struct nd_json_out *out, const char *key, const Nodens__V1__CheckEntry *check) {
+        nd_json_open(out, key, '{');
+        if (!key)
+                nd_json_string(out, "name", check->name);
+        nd_json_string(out, "result", check->result);
+        nd_json_string(out, "found", check->found);
+        nd_json_close(out, '}');
+}
+
+static void json_mount(struct nd_json_out *out, const Nodens__V1__MountEntry *mount) {
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "containerPath", mount->container_path);
+        nd_json_string(out, "hostPath", mount->host_path);
+        nd_json_string(out, "image", mount->image);
+        nd_json_bool(out, "readOnly", mount->read_only);
+        nd_json_bool(out, "recursiveReadOnly", mount->recursive);
+        nd_json_bool(out, "idmapped", mount->idmapped);
+        nd_json_string(out, "propagation", mount->propagation);
+        nd_json_close(out, '}');
+}
+
+static void json_container(struct nd_json_out *out, const Nodens__V1__ContainerDetail *detail) {
+        nd_json_open(out, nullptr, '{');
+        cli_pod_json_container(out, detail->container);
+        nd_json_string(out, "imageId", detail->image_id);
+        nd_json_number(out, "uid", detail->uid);
+        nd_json_number(out, "gid", detail->gid);
+        nd_json_open(out, "groups", '[');
+        for (size_t i = 0; i < detail->n_groups; i++)
+                nd_json_number(out, nullptr, detail->groups[i]);
+        nd_json_close(out, ']');
+        nd_json_bool(out, "privileged", detail->privileged);
+        nd_json_string(out, "cgroup", detail->cgroup);
+        nd_json_string(out, "bundle", detail->bundle);
+        nd_json_string(out, "log", detail->log);
+        nd_json_open(out, "mounts", '[');
+        for (size_t i = 0; i < detail->n_mounts; i++)
+                json_mount(out, detail->mounts[i]);
+        nd_json_close(out, ']');
+        nd_json_open(out, "checks", '[');
+        for (size_t i = 0; i < detail->n_checks; i++)
+                json_check(out, nullptr, detail->checks[i]);
+        nd_json_close(out, ']');
+        nd_json_close(out, '}');
+}
+
+static void json_pod(struct nd_json_out *out, const Nodens__V1__PodDetail *detail) {
+        nd_json_open(out, nullptr, '{');
+        cli_pod_json(out, detail->pod);
+        nd_json_bool(out, "thisBoot", detail->this_boot);
+        nd_json_string(out, "cgroupParent", detail->cgroup_parent);
+        nd_json_string(out, "directory", detail->directory);
+        if (detail->network)
+                json_check(out, "network", detail->network);
+        else
+                nd_json_string(out, "network", nullptr);
+        nd_json_open(out, "namespaces", '[');
+        for (size_t i = 0; i < detail->n_namespaces; i++) {
+                nd_json_open(out, nullptr, '{');
+                nd_json_string(out, "kind", detail->namespaces[i]->kind);
+                nd_json_string(out, "path", detail->namespaces[i]->path);
+                nd_json_close(out, '}');
+        }
+        nd_json_close(out, ']');
+        nd_json_open(out, "containers", '[');
+        for (size_t i = 0; i < detail->n_containers; i++)
+                json_container(out, detail->containers[i]);
+        nd_json_close(out, ']');
+        nd_json_close(out, '}');
+}
+
+static void print_json(const Nodens__V1__InspectAnswer *answer, const struct tally *tally) {
+        nd_autotext struct nd_text text = ND_TEXT(JSON_MOST);
+        struct nd_json_out out = {.text = &text, .indent = 2};
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_open(&out, "checks", '{');
+        nd_json_number(&out, "passed", tally->passed);
+        nd_json_number(&out, "failed", tally->failed);
+        nd_json_number(&out, "unknown", tally->unknown);
+        nd_json_close(&out, '}');
+        nd_json_open(&out, "pods", '[');
+        for (size_t i = 0; i < answer->n_pods; i++)
+                json_pod(&out, answer->pods[i]);
+        nd_json_close(&out, ']');
+        nd_json_close(&out, '}');
+        puts(nd_text_get(&text));
+}
+
+/* ---- the command ---- */
+
+static int report(const Nodens__V1__InspectAnswer *answer, bool json) {
+        struct tally tally = {};
+        int code;
+
+        count_checks(answer, &tally);
+        if (json) {
+                print_json(answer, &tally);
+        } else {
+                print_answer(answer);
+                print_tally(&tally);
+        }
+        code = tally.failed > 0 ? EXIT_FAILED_CHECK : 0;
+        nd_text_done(&tally.failures);
+        return code;
 }
 
 int cli_inspect_run(void *settings_pointer, int operand_count, char **operands) {
@@ -189,7 +354,7 @@ int cli_inspect_run(void *settings_pointer, int operand_count, char **operands) 
         Nodens__V1__InspectRequest request = NODENS__V1__INSPECT_REQUEST__INIT;
         nd_autoerror struct nd_error *error = nullptr;
         ProtobufCMessage *answer = nullptr;
-        bool well;
+        int code;
 
         if (operand_count != 1) {
                 fputs("nodens inspect: specify one pod: NAMESPACE/NAME, name, UID or sandbox ID\n", stderr);
@@ -199,10 +364,10 @@ int cli_inspect_run(void *settings_pointer, int operand_count, char **operands) 
         error = cli_client_call(settings->socket, "/nodens.v1.Node/Inspect", &request.base,
                                 &nodens__v1__inspect_answer__descriptor, &answer);
         if (error) {
-                fprintf(stderr, "nodens inspect: %s\n", nd_error_text(error));
+                (void) cli_sanitize_print_error("inspect", error);
                 return EXIT_ERROR;
         }
-        well = print_answer((const Nodens__V1__InspectAnswer *) answer);
+        code = report((const Nodens__V1__InspectAnswer *) answer, settings->json);
         nd_protobuf_free(answer);
-        return well ? 0 : EXIT_FAILED_CHECK;
+        return code;
 }

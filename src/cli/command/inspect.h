@@ -7,6 +7,7 @@
 
 struct cli_inspect_settings {
         const char *socket;
+        bool json;
 };
 
 extern const struct nd_option cli_inspect_options[];
