@@ -3,9 +3,14 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/json.h"
+#include "cli/core/client.h"
+#include "cli/core/field.h"
 #include "cli/core/kubelet-config.h"
+#include "cli/core/pod-names.h"
+#include "cli/core/sanitize.h"
 #include "cli/core/table.h"
 #include "userns/manager.h"
 
@@ -23,7 +28,12 @@ const struct nd_option cli_ids_options[] = {
          .argument = "FILE",
          .values = ND_VALUES_FILE,
          .help = "the kubelet's configuration (default /var/lib/kubelet/config.yaml, if it exists)"},
+        CLIENT_SOCKET_OPTION(cli_ids_settings),
         {},
+};
+
+enum {
+        LABEL = 7, /* columns of the names before the table */
 };
 
 /* One line of output: a pod, or a further extent of a pod in quarantine. */
@@ -39,6 +49,8 @@ struct view {
         enum nd_range_source source;
         struct nd_userns_count count;
         nd_vector(struct holder) holders;
+        struct cli_pod_names names;
+        bool no_directory; /* the kubelet's default directory does not exist */
 };
 
 static void view_done(struct view *view) {
@@ -47,6 +59,7 @@ static void view_done(struct view *view) {
                 free(h->problem);
         }
         nd_vector_done(&view->holders);
+        cli_pod_names_done(&view->names);
 }
 
 static void add_holder(const struct nd_userns_pod *pod, void *userdata) {
@@ -68,10 +81,24 @@ static int compare_holders(const void *a, const void *b) {
         return strcmp(x->uid, y->uid);
 }
 
+/* No kubelet may have run here yet; a directory that the user names must exist. */
+static struct nd_error *check_directory(const struct cli_ids_settings *settings, struct view *view) {
+        const char *root = settings->root ?: KUBELET_ROOT;
+        struct stat st;
+
+        if (stat(root, &st) < 0 && (settings->root || errno != ENOENT))
+                return nd_error_new(nd_error_code_of(errno), errno, "the kubelet's directory '%s'", root);
+        if (stat(root, &st) == 0 && !S_ISDIR(st.st_mode))
+                return nd_error_new(ND_INVALID, ENOTDIR, "the kubelet's directory '%s'", root);
+        view->no_directory = access(root, F_OK) < 0;
+        return nullptr;
+}
+
 static struct nd_error *read_blocks(const struct cli_ids_settings *settings, struct view *view) {
         nd_cleanup(nd_userns_manager_done) struct nd_userns_manager *manager = nullptr;
         nd_cleanup(nd_userns_extents_done) struct nd_userns_extents delegated = {};
 
+        nd_try(check_directory(settings, view));
         nd_try(cli_kubelet_config_read(settings->kubelet_config, &view->config));
         nd_try(nd_range_of_node(view->config.ids_per_pod, &view->range, &view->source));
         nd_try(nd_userns_extents_own(&delegated));
@@ -102,28 +129,52 @@ static const char *source_text(enum nd_range_source source) {
         }
 }
 
+/* Formats "namespace/name", or the UID of a pod whose name is unknown. The caller frees it. */
+static char *name_text(const struct view *view, const char *uid) {
+        const struct cli_pod_name *name = cli_pod_names_get(&view->names, uid);
+
+        return name ? nd_format("%s/%s", name->namespace, name->name) : nd_strdup(uid);
+}
+
+static void print_range(const struct view *view) {
+        nd_autofree char *range =
+                nd_format("%u to %llu (%s)", view->range.first, (unsigned long long) view->range.first + view->range.count - 1,
+                          source_text(view->source));
+        nd_autofree char *blocks =
+                nd_format("%u of %u IDs can be used; %u free, %u held, %u pods in quarantine", view->count.usable,
+                          view->config.ids_per_pod, view->count.free, view->count.pods, view->count.quarantined);
+
+        cli_field_print("Range", LABEL, range);
+        cli_field_print("Blocks", LABEL, blocks);
+        putchar('\n');
+}
+
 static void print_table(const struct view *view) {
-        static const char *const headings[] = {"POD UID", "FIRST ID", "LAST ID", "STATE", nullptr};
+        static const struct cli_column columns[] = {
+                {"POD", .kind = COLUMN_SHORTEN, .least = 12}, {"UID", .kind = COLUMN_WHOLE, .drop = 1},
+                {"FIRST ID", .kind = COLUMN_NUMBER},          {"LAST ID", .kind = COLUMN_NUMBER},
+                {"STATE", .kind = COLUMN_WRAP, .least = 10},  {},
+        };
         nd_cleanup(cli_table_done) struct cli_table table = {};
 
-        printf("Range   %u to %llu (%s)\n", view->range.first, (unsigned long long) view->range.first + view->range.count - 1,
-               source_text(view->source));
-        printf("Blocks  %u of %u IDs can be used; %u free, %u held, %u pods in quarantine\n\n", view->count.usable,
-               view->config.ids_per_pod, view->count.free, view->count.pods, view->count.quarantined);
+        print_range(view);
         if (view->holders.count == 0) {
                 puts("No blocks in use.");
+                if (view->no_directory)
+                        puts("No kubelet has run here: " KUBELET_ROOT " does not exist.");
                 return;
         }
-        cli_table_init(&table, headings);
+        cli_table_init_columns(&table, columns);
         nd_vector_each (h, &view->holders) {
                 nd_autofree char *first =
                         h->extent.count > 0 ? nd_format("%llu", (unsigned long long) h->extent.first) : nd_strdup("unknown");
                 nd_autofree char *last =
                         h->extent.count > 0 ? nd_format("%llu", (unsigned long long) (h->extent.first + h->extent.count - 1))
                                             : nd_strdup("unknown");
-                nd_autofree char *state = h->problem ? nd_format("quarantine: %s", h->problem) : nd_strdup("held");
+                nd_autofree char *name = name_text(view, h->uid),
+                                 *state = h->problem ? nd_format("quarantine: %s", h->problem) : nd_strdup("held");
 
-                cli_table_row(&table, (const char *[]) {h->uid, first, last, state}, nullptr);
+                cli_table_row(&table, (const char *[]) {name, h->uid, first, last, state}, nullptr);
         }
         cli_table_print(&table);
 }
@@ -148,8 +199,12 @@ static void print_json(const struct view *view) {
         nd_json_close(&out, '}');
         nd_json_open(&out, "pods", '[');
         nd_vector_each (h, &view->holders) {
+                const struct cli_pod_name *name = cli_pod_names_get(&view->names, h->uid);
+
                 nd_json_open(&out, nullptr, '{');
                 nd_json_string(&out, "uid", h->uid);
+                nd_json_string(&out, "namespace", name ? name->namespace : nullptr);
+                nd_json_string(&out, "name", name ? name->name : nullptr);
                 if (h->extent.count > 0) {
                         nd_json_number(&out, "first", h->extent.first);
                         nd_json_number(&out, "count", h->extent.count);
@@ -169,9 +224,11 @@ int cli_ids_run(void *settings_pointer, [[maybe_unused]] int operand_count, [[ma
         nd_autoerror struct nd_error *error = read_blocks(settings, &view);
 
         if (error) {
-                fprintf(stderr, "nodens ids: %s\n", nd_error_text(error));
+                (void) cli_sanitize_print_error("ids", error);
                 return 2;
         }
+        if (view.holders.count > 0)
+                cli_pod_names_read(&view.names, settings->socket);
         if (settings->json)
                 print_json(&view);
         else

@@ -6,6 +6,7 @@
 
 struct cli_ids_settings {
         bool json;
+        const char *socket;
         const char *root;
         const char *kubelet_config;
 };
