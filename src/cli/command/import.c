@@ -3,10 +3,10 @@
 
 #include <nodens.pb-c.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/core/client.h"
 #include "cli/core/pull-progress.h"
+#include "cli/core/sanitize.h"
 
 const struct nd_option cli_import_options[] = {
         {.name = "quiet",
@@ -17,23 +17,20 @@ const struct nd_option cli_import_options[] = {
         {},
 };
 
-static int complain(const char *text) {
-        fprintf(stderr, "nodens import: %s\n", text);
-        return 1;
-}
-
 int cli_import_run(void *settings_pointer, int operand_count, char **operands) {
         const struct cli_import_settings *settings = settings_pointer;
         Nodens__V1__ImportRequest request = NODENS__V1__IMPORT_REQUEST__INIT;
         nd_autofree char *path = nullptr;
 
-        if (operand_count != 1)
-                return complain("missing OCI archive, as in 'nodens import image.tar'");
+        if (operand_count != 1) {
+                fputs("nodens import: specify one OCI archive, as in 'nodens import image.tar'\n", stderr);
+                return ND_EXIT_USAGE;
+        }
         path = realpath(operands[0], nullptr);
         if (!path) {
-                nd_autofree char *text = nd_format("%s: %s", operands[0], strerror(errno));
+                nd_autoerror struct nd_error *error = nd_error_new(nd_error_code_of(errno), errno, "open '%s'", operands[0]);
 
-                return complain(text);
+                return cli_sanitize_print_error("import", error);
         }
         request.path = path;
         return cli_pull_progress_follow("import", settings->socket, "/nodens.v1.Node/Import", &request.base, settings->quiet);

@@ -8,6 +8,7 @@
 
 #include "cli/core/client.h"
 #include "cli/core/pull-progress.h"
+#include "cli/core/sanitize.h"
 #include "sys/file.h"
 
 const struct nd_option cli_pull_options[] = {
@@ -24,11 +25,6 @@ const struct nd_option cli_pull_options[] = {
         CLIENT_SOCKET_OPTION(cli_pull_settings),
         {},
 };
-
-static int complain(const char *text) {
-        fprintf(stderr, "nodens pull: %s\n", text);
-        return 1;
-}
 
 /* Reads "user:password" from a file; not from the command line, which every user of the host can
  * read. */
@@ -52,12 +48,14 @@ int cli_pull_run(void *settings_pointer, int operand_count, char **operands) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_autofree char *credentials = nullptr;
 
-        if (operand_count != 1)
-                return complain("missing image, as in 'nodens pull docker.io/library/busybox:1.37'");
+        if (operand_count != 1) {
+                fputs("nodens pull: specify one image, as in 'nodens pull docker.io/library/busybox:1.37'\n", stderr);
+                return ND_EXIT_USAGE;
+        }
         if (settings->credentials)
                 error = read_credentials(settings->credentials, &request, &credentials);
         if (error)
-                return complain(nd_error_text(error));
+                return cli_sanitize_print_error("pull", error);
         request.reference = operands[0];
         return cli_pull_progress_follow("pull", settings->socket, "/nodens.v1.Node/Pull", &request.base, settings->quiet);
 }

@@ -3,23 +3,23 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/core/format.h"
+#include "cli/core/terminal.h"
+#include "cli/core/width.h"
 
 enum {
-        BAR = 30,
+        BAR_MOST = 30,
+        BAR_LEAST = 5,
         SHORT_DIGEST = 12,
-        LINES_DEFAULT = 24,
 };
 
 static constexpr uint64_t redraw_interval_us = 100 * ND_MS_US;
 
 void cli_progress_init(struct cli_progress *progress) {
-        *progress = (struct cli_progress) {.terminal = isatty(STDOUT_FILENO)};
+        *progress = (struct cli_progress) {.terminal = cli_terminal_has_cursor()};
 }
 
 void cli_progress_done(struct cli_progress *progress) {
@@ -57,50 +57,72 @@ void cli_progress_update(struct cli_progress *progress, const char *name, const 
         item->state = nd_strdup(state);
 }
 
-static void draw_item(const struct cli_progress_item *item) {
-        bool over = nd_streq(item->state, "done") || nd_streq(item->state, "exists");
-        uint64_t filled = over || item->size == 0 ? BAR : item->done * BAR / item->size;
-        char done[FORMAT_SIZE], size[FORMAT_SIZE], bar[BAR + 1];
-
-        if (!over && item->size == 0)
-                filled = 0;
-        filled = filled < BAR ? filled : BAR;
-        memset(bar, '-', BAR);
-        memset(bar, '#', filled);
-        bar[BAR] = '\0';
-        printf("\r\033[K%.*s  %-9s  [%s]  %s / %s\n", SHORT_DIGEST, short_name(item->name), item->state, bar,
-               cli_format_size(over ? item->size : item->done, done), cli_format_size(item->size, size));
+static bool is_over(const struct cli_progress_item *item) {
+        return nd_streq(item->state, "done") || nd_streq(item->state, "exists");
 }
 
-static size_t screen_lines(void) {
-        struct winsize window = {};
+char *cli_progress_line(const struct cli_progress_item *item, size_t columns) {
+        char done[FORMAT_SIZE], size[FORMAT_SIZE], bar[BAR_MOST + 1] = "";
+        nd_autofree char *name = nd_format("%.*s  %-9s", SHORT_DIGEST, short_name(item->name), item->state);
+        nd_autofree char *sizes = nd_format("%8s / %8s", cli_format_size(is_over(item) ? item->size : item->done, done),
+                                            cli_format_size(item->size, size));
+        nd_autofree char *line = nullptr;
+        size_t used = strlen(name) + strlen(sizes) + strlen("  []  "), room = columns > used ? columns - used : 0, filled;
 
-        return ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) == 0 && window.ws_row > 2 ? window.ws_row : LINES_DEFAULT;
+        room = room < BAR_MOST ? room : BAR_MOST;
+        if (room < BAR_LEAST) {
+                line = nd_format("%s  %s", name, sizes);
+                return cli_width_clip(line, strlen(line), columns);
+        }
+        filled = is_over(item)     ? room
+                 : item->size == 0 ? 0
+                                   : (size_t) ((double) item->done / (double) item->size * (double) room);
+        memset(bar, '-', room);
+        memset(bar, '#', filled < room ? filled : room);
+        return nd_format("%s  [%s]  %s", name, bar, sizes);
+}
+
+static void draw_line(const char *text, size_t columns) {
+        nd_autofree char *line = cli_width_clip(text, strlen(text), columns);
+
+        printf("\r\033[K%s\n", line);
+}
+
+static void draw_item(const struct cli_progress_item *item, size_t columns) {
+        nd_autofree char *line = cli_progress_line(item, columns);
+
+        draw_line(line, columns);
 }
 
 /* Only as many lines as the screen has can be redrawn; of a longer list unfinished items come
  * first. */
 void cli_progress_show(struct cli_progress *progress, bool last) {
-        size_t room = screen_lines() - 1, lines = 0, finished = 0;
+        size_t room, lines = 0, finished = 0;
+        struct cli_terminal terminal = {};
         uint64_t now = nd_clock_us();
 
-        if (!progress->terminal || (!last && now - progress->drawn_us < redraw_interval_us))
+        if (!progress->terminal) {
+                (void) fflush(stdout);
                 return;
+        }
+        if ((!last && now - progress->drawn_us < redraw_interval_us) || !cli_terminal_size(&terminal))
+                return;
+        room = terminal.rows > 2 ? terminal.rows - 1 : 1;
         progress->drawn_us = now;
         if (progress->drawn > 0)
                 printf("\033[%zuA", progress->drawn);
         nd_vector_each (item, &progress->items) {
-                bool over = nd_streq(item->state, "done") || nd_streq(item->state, "exists");
-
-                if (over && progress->items.count > room)
+                if (is_over(item) && progress->items.count > room)
                         finished++;
                 else if (lines + 1 < room || progress->items.count <= room) {
-                        draw_item(item);
+                        draw_item(item, terminal.columns);
                         lines++;
                 }
         }
         if (finished > 0) {
-                printf("\r\033[K%zu of %zu layers complete\n", finished, progress->items.count);
+                nd_autofree char *text = nd_format("%zu of %zu layers complete", finished, progress->items.count);
+
+                draw_line(text, terminal.columns);
                 lines++;
         }
         for (; lines < progress->drawn; lines++)

@@ -23,5 +23,8 @@ void cli_progress_init(struct cli_progress *progress);
 void cli_progress_done(struct cli_progress *progress); /* leaves the last state on the screen */
 
 void cli_progress_update(struct cli_progress *progress, const char *name, const char *state, uint64_t size, uint64_t done);
+/* Returns the line of an item in at most so many columns: with a bar if there is room for one. The
+ * caller frees it. */
+[[nodiscard]] char *cli_progress_line(const struct cli_progress_item *item, size_t columns);
 /* at most ten times per second unless it is the last */
 void cli_progress_show(struct cli_progress *progress, bool last);
