@@ -200,6 +200,8 @@ SUITES = {
                        pytest_of_images("tests/component/cri-resilience/test_boot.py", place=alone), default=False),
     "pods-operator": Suite("nodens exec, logs, stats, top and rm without a kubelet",
                            pytest_of_images("tests/component/cri-resilience/test_operator.py", place=alone), default=False),
+    "terminal": Suite("nodens in terminals of several sizes, in pipes and on full devices",
+                      pytest_of_images("tests/component/terminal", place=alone), default=False),
     "pods-damage": Suite("pods whose records are damaged", pytest_of_images("tests/component/cri-resilience/test_damage.py", place=alone),
                          default=False),
     "pods-hostile": Suite("a container that tries to block the runtime, beside 20 pods: 1 minute",
@@ -269,7 +271,8 @@ GROUPS = (
     ("long: sizes, soaks and chaos",
      ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
     ("nightly: random search and measured bounds", ("nightly",)),
-    ("component: a program of ours with real peers", ("pull*", "cri*", "pods-*", "rootless*", "guard", "guard-asan", "package")),
+    ("component: a program of ours with real peers",
+     ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "package")),
     ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*")),
 )
 SHOWN = ("unit", "component", "cluster", "long", "nightly")
