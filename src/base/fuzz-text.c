@@ -84,12 +84,27 @@ static void check_number(const char *text) {
         }
 }
 
+/* A printable text is one line of UTF-8 without control characters, also where it is cut off. */
+static void check_printable(const char *bytes, size_t size) {
+        for (size_t ceiling = 3 * size;; ceiling /= 2) {
+                nd_autotext struct nd_text line = ND_TEXT(ceiling);
+
+                nd_text_add_printable(&line, bytes, size);
+                fuzz_require(line.length <= ceiling && nd_text_utf8_valid(nd_text_get(&line), line.length));
+                for (size_t i = 0; i < line.length; i++)
+                        fuzz_require((unsigned char) line.bytes[i] >= 0x20 && line.bytes[i] != 0x7f);
+                if (ceiling == 0)
+                        return;
+        }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree char *text = fuzz_text(data, size);
         nd_autotext struct nd_text cut = ND_TEXT(size / 2), clean = ND_TEXT(3 * size);
 
         check_quoting((const char *) data, size);
         check_number(text);
+        check_printable((const char *) data, size);
         nd_text_add_quoted(&cut, (const char *) data, size);
         fuzz_require(cut.length <= size / 2 && cut.overflow);
         nd_text_add_utf8(&clean, (const char *) data, size);

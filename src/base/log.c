@@ -4,8 +4,10 @@
  * Theory of operation
  *   systemd sets JOURNAL_STREAM to device:inode of the stream it connected to standard error. If
  *   that is still our standard error, messages go to the journal's datagram socket in its native
- *   format, so that fields stay fields; a message that the socket refuses falls back to the line. A
- *   full journal never blocks the caller: neither socket is waited for.
+ *   format, so that fields stay fields; a message that the socket refuses falls back to the
+ *   line. A full journal never blocks the caller: neither socket is waited for. The line is
+ *   formatted in one place for both. journalctl replaces a MESSAGE that is not printable UTF-8
+ *   by "blob data", so the line never has such bytes.
  * Invariant  a value never breaks out of its line or its field, for any bytes in it. */
 #include "base/log.h"
 
@@ -77,9 +79,64 @@ static void add_line_value(struct nd_text *line, const char *value) {
                 nd_text_add_quoted(line, value, strnlen(value, VALUE_CEILING));
 }
 
-static void add_message(struct nd_text *line, const char *message) {
-        for (const char *c = message; *c; c++)
-                nd_text_append(line, iscntrl((unsigned char) *c) ? " " : c, 1);
+enum role {
+        ROLE_FIELD,
+        ROLE_CAUSE,
+        ROLE_REMEDY,
+};
+
+static enum role role_of(const char *key) {
+        if (nd_streq(key, "error") || nd_streq(key, "reason") || nd_streq(key, "why"))
+                return ROLE_CAUSE;
+        return nd_streq(key, "remedy") ? ROLE_REMEDY : ROLE_FIELD;
+}
+
+static void add_fields(struct nd_text *line, const struct nd_log_field *fields) {
+        const char *before = " (";
+
+        for (; fields->key; fields++) {
+                if (role_of(fields->key) != ROLE_FIELD)
+                        continue;
+                nd_text_addf(line, "%s%s=", before, fields->key);
+                add_line_value(line, fields->value ? fields->value : "");
+                before = " ";
+        }
+        if (nd_streq(before, " "))
+                nd_text_add(line, ")");
+}
+
+/* Multi-line causes (the output of a helper) end with a newline. */
+static void add_sentences(struct nd_text *line, const struct nd_log_field *fields, enum role role, const char *before) {
+        for (; fields->key; fields++) {
+                size_t length = strnlen(fields->value ? fields->value : "", VALUE_CEILING);
+
+                while (length > 0 && isspace((unsigned char) fields->value[length - 1]))
+                        length--;
+                if (role_of(fields->key) != role || length == 0)
+                        continue;
+                nd_text_add(line, before);
+                nd_text_add_printable(line, fields->value, length);
+        }
+}
+
+/* The ceiling may have split the last character. */
+static void trim_character(struct nd_text *line) {
+        size_t start = line->length;
+
+        while (start > 0 && ((unsigned char) line->bytes[start - 1] & 0xc0) == 0x80)
+                start--;
+        if (start > 0 && !nd_text_utf8_valid(line->bytes + start - 1, line->length - start + 1))
+                line->bytes[line->length = start - 1] = '\0';
+}
+
+/* The finished line without its level. */
+static void add_line(struct nd_text *line, const char *message, const struct nd_log_field *fields) {
+        nd_text_add_printable(line, message, strlen(message));
+        add_fields(line, fields);
+        add_sentences(line, fields, ROLE_CAUSE, ": ");
+        add_sentences(line, fields, ROLE_REMEDY, "; ");
+        if (line->overflow)
+                trim_character(line);
 }
 
 static const char *level_name(enum nd_log_level level) {
@@ -108,12 +165,11 @@ static void write_line(const char *bytes, size_t length) {
 static void to_line(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
         nd_autotext struct nd_text line = ND_TEXT(LINE_CEILING - 1);
 
-        nd_text_addf(&line, "%s: ", level_name(level));
-        add_message(&line, message);
-        for (; fields->key; fields++) {
-                nd_text_addf(&line, " %s=", fields->key);
-                add_line_value(&line, fields->value ? fields->value : "");
-        }
+        if (log_state.journal >= 0 && !log_state.sink)
+                nd_text_addf(&line, "<%d>", (int) level); /* journald reads the level from this */
+        else
+                nd_text_addf(&line, "%s: ", level_name(level));
+        add_line(&line, message, fields);
         if (log_state.sink) {
                 log_state.sink(level, nd_text_get(&line));
                 return;
@@ -126,8 +182,8 @@ static void to_line(enum nd_log_level level, const char *message, const struct n
 
 /* The native format: KEY, newline, 64-bit little-endian length, bytes, newline. Any byte may be in
  * a value. */
-static void add_journal_field(struct nd_text *packet, const char *key, const char *value) {
-        uint64_t length = strnlen(value, VALUE_CEILING);
+static void add_journal_field(struct nd_text *packet, const char *key, const char *value, size_t ceiling) {
+        uint64_t length = strnlen(value, ceiling);
         char upper[64];
         size_t n = strnlen(key, sizeof upper - 1);
 
@@ -142,14 +198,15 @@ static void add_journal_field(struct nd_text *packet, const char *key, const cha
 }
 
 static bool to_journal(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
-        nd_autotext struct nd_text packet = ND_TEXT(4 * LINE_CEILING);
+        nd_autotext struct nd_text packet = ND_TEXT(4 * LINE_CEILING), line = ND_TEXT(LINE_CEILING);
         const char priority[] = {(char) ('0' + (int) level), '\0'};
 
-        add_journal_field(&packet, "message", message);
-        add_journal_field(&packet, "priority", priority);
-        add_journal_field(&packet, "syslog_identifier", program_invocation_short_name);
+        add_line(&line, message, fields);
+        add_journal_field(&packet, "message", nd_text_get(&line), LINE_CEILING);
+        add_journal_field(&packet, "priority", priority, VALUE_CEILING);
+        add_journal_field(&packet, "syslog_identifier", program_invocation_short_name, VALUE_CEILING);
         for (; fields->key; fields++)
-                add_journal_field(&packet, fields->key, fields->value ? fields->value : "");
+                add_journal_field(&packet, fields->key, fields->value ? fields->value : "", VALUE_CEILING);
         return !packet.overflow &&
                send(log_state.journal, packet.bytes, packet.length, MSG_NOSIGNAL) == (ssize_t) packet.length;
 }
@@ -159,6 +216,14 @@ void nd_log_fields(enum nd_log_level level, const char *message, const struct nd
 
         if (level <= log_state.most_verbose &&
             (log_state.sink || log_state.journal < 0 || !to_journal(level, message, fields)))
+                to_line(level, message, fields);
+        errno = saved;
+}
+
+void nd_log_fields_last(enum nd_log_level level, const char *message, const struct nd_log_field *fields) {
+        int saved = errno;
+
+        if (level <= log_state.most_verbose)
                 to_line(level, message, fields);
         errno = saved;
 }

@@ -37,7 +37,7 @@ static int finish([[maybe_unused]] void **state) {
 
 static void a_line_has_the_level_the_message_and_the_fields([[maybe_unused]] void **state) {
         nd_log(ND_LOG_WARNING, "foreign file", nd_field("pod", "a-b"), nd_field("file", "/x/y z"));
-        assert_string_equal(last_line, "warning: foreign file pod=a-b file=\"/x/y z\"");
+        assert_string_equal(last_line, "warning: foreign file (pod=a-b file=\"/x/y z\")");
         assert_int_equal(last_level, ND_LOG_WARNING);
         nd_log(ND_LOG_ERROR, "no fields");
         assert_string_equal(last_line, "error: no fields");
@@ -67,7 +67,20 @@ static void messages_above_the_level_are_not_written([[maybe_unused]] void **sta
 static void a_value_cannot_forge_a_line_or_a_field([[maybe_unused]] void **state) {
         nd_log(ND_LOG_INFO, "two\nlines\x1b[2J", nd_field("a", "x\nerror: forged pod=b"), nd_field("b", ""),
                nd_field("c", nullptr), nd_field("d", "\x1b[31m"));
-        assert_string_equal(last_line, "info: two lines [2J a=\"x\\nerror: forged pod=b\" b=\"\" c=\"\" d=\"\\x1b[31m\"");
+        assert_string_equal(last_line, "info: two lines [2J (a=\"x\\nerror: forged pod=b\" b=\"\" c=\"\" d=\"\\x1b[31m\")");
+        nd_log(ND_LOG_INFO, "\xff\xc2\x9b", nd_field("error", "x\nerror: forged\x1b[2J\n"));
+        assert_string_equal(last_line, "info: \xef\xbf\xbd\xef\xbf\xbd: x error: forged [2J");
+}
+
+static void the_cause_and_the_remedy_follow_the_fields([[maybe_unused]] void **state) {
+        nd_log(ND_LOG_WARNING, "cannot save a record", nd_field("error", "write '/x y': No space left on device"),
+               nd_field("container", "a1"), nd_field("remedy", "free space"));
+        assert_string_equal(last_line,
+                            "warning: cannot save a record (container=a1): write '/x y': No space left on device; free space");
+        nd_log(ND_LOG_WARNING, "a feature does not work", nd_field("reason", "EPERM"));
+        assert_string_equal(last_line, "warning: a feature does not work: EPERM");
+        nd_log(ND_LOG_WARNING, "refused", nd_field("why", "two\nlines\n"), nd_field("error", nullptr));
+        assert_string_equal(last_line, "warning: refused: two lines");
 }
 
 static void errno_survives_a_message([[maybe_unused]] void **state) {
@@ -109,7 +122,7 @@ static void log_two(void) {
 }
 
 static void without_a_journal_lines_go_to_standard_error([[maybe_unused]] void **state) {
-        expect_text(captured(log_two), "info: one n=1\nerror: two\n");
+        expect_text(captured(log_two), "info: one (n=1)\nerror: two\n");
 }
 
 static void log_huge(void) {
@@ -130,6 +143,24 @@ static void a_truncated_line_ends_with_a_newline([[maybe_unused]] void **state) 
         assert_string_equal(text + length, "\ninfo: next\n");
 }
 
+static void log_wide(void) {
+        enum { SIZE = 4095 };
+        char value[SIZE + 1];
+
+        for (size_t i = 0; i < SIZE; i += 3)
+                memcpy(value + i, "€", 3);
+        value[SIZE] = '\0';
+        nd_log(ND_LOG_INFO, "w", nd_field("a", value), nd_field("b", value), nd_field("c", value), nd_field("d", value));
+}
+
+/* journalctl shows "blob data" for a message that is not UTF-8. */
+static void a_truncated_line_ends_with_a_whole_character([[maybe_unused]] void **state) {
+        nd_autofree char *text = captured(log_wide);
+
+        assert_true(strlen(text) > 16 * 1000);
+        assert_true(nd_text_utf8_valid(text, strlen(text)));
+}
+
 /* A fake journal socket, in a private mount namespace. Returns the socket or -1 if that is not
  * allowed. */
 static int fake_journal(void) {
@@ -147,6 +178,7 @@ static int fake_journal(void) {
         return fd;
 }
 
+/* The last message does not go to the journal's socket, which is read once. */
 static void log_to_journal(void) {
         char stream[64], packet[8192];
         struct stat st;
@@ -161,20 +193,23 @@ static void log_to_journal(void) {
         (void) snprintf(stream, sizeof stream, "%ju:%ju", (uintmax_t) st.st_dev, (uintmax_t) st.st_ino);
         (void) setenv("JOURNAL_STREAM", stream, 1);
         nd_log_open();
-        nd_log(ND_LOG_NOTICE, "hello", nd_field("pod_uid", "a\nb"));
+        nd_log(ND_LOG_NOTICE, "hello", nd_field("pod_uid", "a\nb"), nd_field("error", "no\xff"), nd_field("remedy", "r"));
+        nd_log_last(ND_LOG_WARNING, "to standard error");
         n = recv(fd, packet, sizeof packet, 0);
         (void) !write(STDERR_FILENO, packet, n > 0 ? (size_t) n : 0);
         /* From here on the journal does not exist, and messages must not get lost. */
         (void) close(fd);
         nd_log(ND_LOG_NOTICE, "fallback");
+        nd_log_last(ND_LOG_ERROR, "last", nd_field("error", "no"));
 }
 
-static void in_a_unit_fields_go_to_the_journal_and_without_it_to_standard_error([[maybe_unused]] void **state) {
-        static const char message[] = "MESSAGE\n\5\0\0\0\0\0\0\0hello\nPRIORITY\n\1\0\0\0\0\0\0\0005\n";
-        static const char field[] = "POD_UID\n\3\0\0\0\0\0\0\0a\nb\n";
+static void in_a_unit_the_journal_gets_the_finished_line_and_the_fields([[maybe_unused]] void **state) {
+        static const char message[] =
+                "MESSAGE\n\x20\0\0\0\0\0\0\0hello (pod_uid=\"a\\nb\"): no\xef\xbf\xbd; r\nPRIORITY\n\1\0\0\0\0\0\0\0005\n";
+        static const char field[] = "POD_UID\n\3\0\0\0\0\0\0\0a\nb\nERROR\n\3\0\0\0\0\0\0\0no\xff\n";
         static char bytes[16 * 1024];
         int fds[2], status;
-        ssize_t n, length = 0;
+        ssize_t n, length = 0, first;
         pid_t pid;
 
         assert_int_equal(pipe2(fds, O_CLOEXEC), 0);
@@ -194,9 +229,11 @@ static void in_a_unit_fields_go_to_the_journal_and_without_it_to_standard_error(
         assert_int_equal(status, 0);
         if (length == 11 && memcmp(bytes, "not allowed", 11) == 0)
                 skip_because("a mount namespace needs privilege");
-        assert_memory_equal(bytes, message, sizeof message - 1);
+        first = (ssize_t) strlen("<4>to standard error\n");
+        assert_memory_equal(bytes, "<4>to standard error\n", (size_t) first);
+        assert_memory_equal(bytes + first, message, sizeof message - 1);
         assert_non_null(memmem(bytes, (size_t) length, field, sizeof field - 1));
-        assert_non_null(memmem(bytes, (size_t) length, "notice: fallback\n", 17));
+        assert_non_null(memmem(bytes, (size_t) length, "<5>fallback\n<3>last: no\n", 24));
 }
 
 /* A stalled journal: nothing reads from either of its sockets. */
@@ -239,10 +276,12 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(every_level_has_its_word, start, finish),
                 cmocka_unit_test_setup_teardown(messages_above_the_level_are_not_written, start, finish),
                 cmocka_unit_test_setup_teardown(a_value_cannot_forge_a_line_or_a_field, start, finish),
+                cmocka_unit_test_setup_teardown(the_cause_and_the_remedy_follow_the_fields, start, finish),
                 cmocka_unit_test_setup_teardown(errno_survives_a_message, start, finish),
                 cmocka_unit_test(without_a_journal_lines_go_to_standard_error),
                 cmocka_unit_test(a_truncated_line_ends_with_a_newline),
-                cmocka_unit_test(in_a_unit_fields_go_to_the_journal_and_without_it_to_standard_error),
+                cmocka_unit_test(a_truncated_line_ends_with_a_whole_character),
+                cmocka_unit_test(in_a_unit_the_journal_gets_the_finished_line_and_the_fields),
                 cmocka_unit_test(a_stalled_journal_is_not_waited_for),
         };
 

@@ -117,6 +117,18 @@ static void a_null_byte_is_quoted_like_any_other([[maybe_unused]] void **state) 
         assert_string_equal(nd_text_get(&text), "\"a\\x00b\"");
 }
 
+static void printable_text_is_one_line([[maybe_unused]] void **state) {
+        nd_autotext struct nd_text text = ND_TEXT(100), cut = ND_TEXT(4);
+
+        static const char hostile[] = "a\nb\x1b[2J\x7f \xc2\x9b \xff \xe2\x80\xae é \"q\\";
+
+        nd_text_add_printable(&text, hostile, sizeof hostile - 1);
+        assert_string_equal(nd_text_get(&text), "a b [2J  \xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd é \"q\\");
+        nd_text_add_printable(&cut, "abc€", strlen("abc€"));
+        assert_string_equal(nd_text_get(&cut), "abc");
+        assert_true(cut.overflow);
+}
+
 static void only_shortest_forms_are_utf8([[maybe_unused]] void **state) {
         assert_true(nd_text_utf8_valid("", 0));
         assert_true(nd_text_utf8_valid("a\0b", 3));
@@ -148,6 +160,7 @@ int main(void) {
                 cmocka_unit_test(a_number_above_its_ceiling_is_out_of_range),
                 cmocka_unit_test(quoting_equals_gos),
                 cmocka_unit_test(a_null_byte_is_quoted_like_any_other),
+                cmocka_unit_test(printable_text_is_one_line),
                 cmocka_unit_test(only_shortest_forms_are_utf8),
                 cmocka_unit_test(a_prefix_is_at_the_beginning),
         };

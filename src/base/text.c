@@ -194,6 +194,23 @@ void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length) 
         nd_text_add(text, "\"");
 }
 
+void nd_text_add_printable(struct nd_text *text, const char *bytes, size_t length) {
+        for (size_t i = 0; i < length;) {
+                uint32_t c = 0;
+                size_t n = utf8_next(bytes + i, length - i, &c);
+                bool control = n > 0 && (c < 0x20 || c == 0x7f);
+                const char *shown = control ? " " : n == 0 || !printable(c) ? "\xef\xbf\xbd" : bytes + i;
+                size_t shown_length = control ? 1 : shown == bytes + i ? n : 3;
+
+                if (text->length + shown_length > text->ceiling) {
+                        text->overflow = true;
+                        return;
+                }
+                nd_text_append(text, shown, shown_length);
+                i += n > 0 ? n : 1;
+        }
+}
+
 char *nd_text_quote(const char *string) {
         size_t length = strlen(string);
         nd_autotext struct nd_text text = ND_TEXT(length * 10 + 2);

@@ -43,6 +43,10 @@ void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length);
  * never splits a character. */
 void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length);
 
+/* Appends text for one line of a terminal: control characters become spaces, bytes that are not
+ * UTF-8 and other characters that do not print U+FFFD; the ceiling never splits a character. */
+void nd_text_add_printable(struct nd_text *text, const char *bytes, size_t length);
+
 /* The length of the first UTF-8 character, 0 if the bytes do not begin with one. */
 [[nodiscard]] size_t nd_text_utf8_length(const char *bytes, size_t length);
 
