@@ -82,6 +82,7 @@ struct key {
         const char *name;
         enum {
                 KEY_PATH,
+                KEY_OPTIONAL_PATH, /* or "off", which is stored as "" */
                 KEY_PROGRAM,
                 KEY_PATHS,
                 KEY_NUMBER,
@@ -118,7 +119,7 @@ static const struct key keys[] = {
         {"apparmorProfiles", KEY_PATH, offsetof(struct cri_config, apparmor_profiles), 0, 0},
         {"runtimeHandlers", KEY_HANDLERS, offsetof(struct cri_config, handlers), 0, 0},
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
-        {"imageVerifier", KEY_PATH, offsetof(struct cri_config, verifier), 0, 0},
+        {"imageVerifier", KEY_OPTIONAL_PATH, offsetof(struct cri_config, verifier), 0, 0},
         {"unlockedReadOnlyVolumes", KEY_BOOL, offsetof(struct cri_config, unlocked_volumes), 0, 0},
         {"metrics", KEY_ENDPOINT, offsetof(struct cri_config, metrics), 0, 0},
 };
@@ -130,6 +131,16 @@ static struct nd_error *take_path(const struct key *key, yyjson_val *value, void
                 return nd_error_new(ND_INVALID, 0, "%s must be an absolute path", key->name);
         free(*target);
         *target = nd_strdup(yyjson_get_str(value));
+        return nullptr;
+}
+
+/* off may also be written as false. */
+static struct nd_error *take_optional_path(const struct key *key, yyjson_val *value, void *field) {
+        const char *text = yyjson_is_false(value) ? "off" : yyjson_get_str(value);
+
+        if (!text || (text[0] != '/' && !nd_streq(text, "off")))
+                return nd_error_new(ND_INVALID, 0, "%s must be an absolute path, or off", key->name);
+        nd_strset(field, nd_streq(text, "off") ? "" : text);
         return nullptr;
 }
 
@@ -303,6 +314,8 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
                 switch (keys[i].kind) {
                 case KEY_PATH:
                         return take_path(&keys[i], value, field);
+                case KEY_OPTIONAL_PATH:
+                        return take_optional_path(&keys[i], value, field);
                 case KEY_PROGRAM:
                         return take_program(&keys[i], value, field);
                 case KEY_PATHS:
@@ -322,6 +335,10 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
                 }
         }
         return nd_error_new(ND_INVALID, 0, "unknown key '%s'; see nodens-cri(8) for the keys", name);
+}
+
+const char *cri_config_key(size_t number) {
+        return number < nd_count_of(keys) ? keys[number].name : nullptr;
 }
 
 struct nd_error *cri_config_parse(const char *text, size_t length, struct cri_config *config) {

@@ -71,6 +71,9 @@ const char *cri_config_engine_name(enum cri_oci_runtime_kind kind);
 /* Finds a handler by name. @ret borrows the configuration's strings. False if there is none. */
 [[nodiscard]] bool cri_config_handler(const struct cri_config *config, const char *name, struct cri_runtime_handler *ret);
 
+/* The names of all keys, from 0; nullptr after the last one. */
+[[nodiscard]] const char *cri_config_key(size_t number);
+
 /* Sets the defaults and reads a file over them. path nullptr = CRI_CONFIG_PATH, which may be
  * missing. */
 [[nodiscard]] struct nd_error *cri_config_read(const char *path, struct cri_config *ret);

@@ -3,9 +3,43 @@
 
 #include <unit/expect.h>
 
+#include <fcntl.h>
+
+#include "base/text.h"
+#include "sys/file.h"
+
 static struct nd_error *parse(const char *text, struct cri_config *config) {
         cri_config_init(config);
         return cri_config_parse(text, strlen(text), config);
+}
+
+/* All fields, one per line. A helper's directory depends on how the program was built. */
+static char *describe(const struct cri_config *config) {
+        const char *const texts[] = {config->socket,
+                                     config->images,
+                                     config->certificates,
+                                     config->state,
+                                     config->run,
+                                     config->netns,
+                                     config->crun,
+                                     config->init,
+                                     config->cni_config,
+                                     config->cni_plugins,
+                                     config->seccomp_profile,
+                                     config->apparmor_profiles,
+                                     config->cdi,
+                                     config->verifier,
+                                     config->metrics,
+                                     strrchr(config->monitor, '/'),
+                                     strrchr(config->fetch_helper, '/'),
+                                     strrchr(config->unpack_helper, '/')};
+        nd_autotext struct nd_text text = ND_TEXT(1 << 16);
+
+        for (size_t i = 0; i < nd_count_of(texts); i++)
+                nd_text_addf(&text, "%s\n", texts[i]);
+        nd_text_addf(&text, "%u %u %u %zu %zu %d %d", config->pulls, config->downloads, config->stalled_s,
+                     config->pinned.count, config->handlers.count, config->systemd_cgroups, config->unlocked_volumes);
+        return nd_text_steal(&text);
 }
 
 static void an_empty_file_means_defaults([[maybe_unused]] void **state) {
@@ -76,6 +110,7 @@ static void an_invalid_key_or_value_is_named_in_the_error([[maybe_unused]] void 
                 {"runtimeHandlers: [{name: a, program: bin/x}]\n", "'program': a handler"},
                 {"runtimeHandlers: [{name: a, color: red}]\n", "'color': a handler"},
                 {"runtimeHandlers: [5]\n", "no name"},
+                {"imageVerifier: verify\n", "imageVerifier must be an absolute path, or off"},
                 {"metrics: 127.0.0.1:0\n", "metrics must be off, the absolute path"},
                 {"metrics: 0.0.0.0:80\n", "metrics must be off, the absolute path"},
                 {"metrics: true\n", "metrics must be off, the absolute path"},
@@ -99,6 +134,49 @@ static void an_invalid_key_or_value_is_named_in_the_error([[maybe_unused]] void 
         }
 }
 
+/* debian/cri.yaml with "#name: value" as "name: value"; comments of prose stay. */
+static char *shipped_settings(void) {
+        nd_autofree char *path = nd_format("%s/debian/cri.yaml", getenv("NODENS_SOURCE")), *text = nullptr;
+        nd_autotext struct nd_text settings = ND_TEXT(1 << 16);
+
+        assert_non_null(getenv("NODENS_SOURCE"));
+        expect_ok(nd_file_read(AT_FDCWD, path, 1 << 16, &text, nullptr));
+        for (const char *line = text; *line;) {
+                size_t length = strcspn(line, "\n");
+                size_t name = line[0] == '#' ? strspn(line + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") : 0;
+                bool hidden = name > 0 && line[1 + name] == ':';
+
+                nd_text_append(&settings, line + hidden, length - hidden);
+                nd_text_add(&settings, "\n");
+                line += length + (line[length] == '\n');
+        }
+        return nd_text_steal(&settings);
+}
+
+static void the_shipped_file_names_every_setting([[maybe_unused]] void **state) {
+        nd_autofree char *settings = shipped_settings();
+        const char *key;
+
+        assert_non_null(cri_config_key(20));
+        for (size_t i = 0; (key = cri_config_key(i)); i++) {
+                nd_autofree char *line = nd_format("\n%s: ", key);
+
+                if (!strstr(settings, line))
+                        fail_msg("debian/cri.yaml does not name the setting '%s'", key);
+        }
+}
+
+static void the_shipped_file_shows_the_defaults([[maybe_unused]] void **state) {
+        nd_cleanup(cri_config_done) struct cri_config shown = {}, defaults = {};
+        nd_autofree char *settings = shipped_settings(), *shown_text = nullptr, *default_text = nullptr;
+
+        cri_config_init(&defaults);
+        expect_ok(parse(settings, &shown)); /* refuses names that are not settings */
+        shown_text = describe(&shown);
+        default_text = describe(&defaults);
+        assert_string_equal(shown_text, default_text);
+}
+
 static void a_named_file_must_exist([[maybe_unused]] void **state) {
         nd_cleanup(cri_config_done) struct cri_config config = {};
 
@@ -110,6 +188,8 @@ int main(void) {
                 cmocka_unit_test(an_empty_file_means_defaults),
                 cmocka_unit_test(every_key_is_taken),
                 cmocka_unit_test(an_invalid_key_or_value_is_named_in_the_error),
+                cmocka_unit_test(the_shipped_file_names_every_setting),
+                cmocka_unit_test(the_shipped_file_shows_the_defaults),
                 cmocka_unit_test(a_named_file_must_exist),
         };
 
