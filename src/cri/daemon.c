@@ -12,7 +12,6 @@
 
 #include <signal.h>
 #include <string.h>
-#include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -21,6 +20,7 @@
 #include "cri/core/events.h"
 #include "cri/core/listener.h"
 #include "cri/core/record.h"
+#include "cri/core/remedy.h"
 #include "cri/image/image-gc.h"
 #include "cri/image/pull.h"
 #include "cri/namespace/pins.h"
@@ -29,6 +29,7 @@
 #include "cri/pod/cni-check.h"
 #include "cri/pod/recovery.h"
 #include "cri/pod/verify.h"
+#include "cri/report.h"
 #include "cri/rpc/methods.h"
 #include "cri/stats/metrics-endpoint.h"
 #include "cri/stats/stats.h"
@@ -37,6 +38,7 @@
 #include "oci/store.h"
 #include "sys/file.h"
 #include "sys/limits.h"
+#include "sys/notify.h"
 
 static const struct nd_grpc_method *const tables[] = {
         cri_rpc_runtime_methods,
@@ -71,8 +73,10 @@ void cri_daemon_done(struct cri_daemon *daemon) {
         cri_puller_free(parts->puller);
         cri_image_gc_free(parts->image_gc);
         nd_oci_store_free(parts->images);
+        cri_report_free(parts->report);
         sd_event_unref(parts->loop);
         cri_telemetry_free(parts->telemetry);
+        nd_error_free(nd_take_ptr(daemon->failure));
         cri_config_done(&parts->config);
 }
 
@@ -105,16 +109,17 @@ static const char *method_of(const struct nd_grpc_call *call) {
 /* Requests are logged here, once: failures with the reason, successes at debug level. */
 static void observe(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata) {
         struct cri_parts *parts = userdata;
-        nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us), *message = nullptr;
+        nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us);
         enum nd_error_code code = nd_grpc_call_status(call);
+        const char *text = code == ND_OK ? "" : nd_grpc_call_status_text(call);
         bool well = code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED;
 
         cri_telemetry_rpc(parts->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
                           !nd_streq(method_of(call), "GetContainerEvents"), code, duration_us);
-        message = code == ND_OK ? nd_strdup(method_of(call))
-                                : nd_format("%s: %s", method_of(call), nd_grpc_call_status_text(call));
-        nd_log(well ? ND_LOG_DEBUG : ND_LOG_NOTICE, message, nd_field("rpc", nd_grpc_call_path(call)),
-               nd_field("code", nd_error_code_name(code)), nd_field("us", duration));
+        nd_log(well ? ND_LOG_DEBUG : ND_LOG_NOTICE, well ? "request" : "request failed", nd_field("rpc", method_of(call)),
+               nd_field("code", nd_error_code_name(code)), nd_field("us", duration), nd_field("error", text),
+               nd_field("remedy", cri_remedy_of(text)));
+        cri_report_touch(parts->report);
 }
 
 static void report_problems(const struct nd_oci_store *images) {
@@ -150,53 +155,24 @@ static struct nd_error *serve(struct cri_daemon *daemon) {
         struct cri_parts *parts = &daemon->parts;
         nd_autoclose int fd = -EBADF;
 
-        nd_try(cri_metrics_endpoint_new(parts->loop, parts->config.metrics, format_metrics, daemon, &daemon->scrape));
         nd_try(cri_listener_unix(parts->config.socket, &fd));
-        return nd_grpc_server_listen(daemon->server, nd_take_fd(fd));
-}
-
-static void report_features(const struct cri_selftest *selftest, const char *handler) {
-        static const char *const words[SELFTEST_FEATURES] = {
-                [SELFTEST_OCI_RUNTIME] = "containers",
-                [SELFTEST_READ_ONLY] = "recursive read-only mounts",
-                [SELFTEST_USERNS] = "user namespaces",
-                [SELFTEST_HOST_NETWORK] = "user namespaces on the host's network",
-        };
-
-        for (enum cri_selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++) {
-                const char *reason = cri_selftest_reason(selftest, handler, feature);
-
-                if (reason)
-                        nd_log(feature == SELFTEST_OCI_RUNTIME ? ND_LOG_ERROR : ND_LOG_WARNING,
-                               "a feature does not work on this node", nd_field("handler", handler),
-                               nd_field("feature", words[feature]), nd_field("reason", reason));
-        }
-}
-
-static void report_ready(const struct cri_daemon *daemon) {
-        const struct cri_parts *parts = &daemon->parts;
-        nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - daemon->began));
-        const char *handler;
-
-        /* the first has two names */
-        for (size_t i = 1; (handler = cri_selftest_handler(parts->selftest, i)); i++)
-                report_features(parts->selftest, handler);
-        nd_log(ND_LOG_INFO, "ready", nd_field("socket", parts->config.socket), nd_field("images", parts->config.images),
-               nd_field("us", us));
-        (void) sd_notify(false, "READY=1");
+        nd_try(nd_grpc_server_listen(daemon->server, nd_take_fd(fd)));
+        daemon->scrape = cri_metrics_endpoint_new(&(struct cri_metrics_endpoint_settings) {
+                .loop = parts->loop, .where = parts->config.metrics, .format = format_metrics, .userdata = daemon});
+        return nullptr;
 }
 
 /* The self-test has completed, with or without failures: start to serve. */
 static void on_tested(void *userdata) {
         struct cri_daemon *daemon = userdata;
-        nd_autoerror struct nd_error *error = serve(daemon);
 
-        if (error) {
-                nd_log(ND_LOG_ERROR, nd_error_text(error));
+        daemon->failure = serve(daemon);
+        if (daemon->failure) {
                 (void) sd_event_exit(daemon->parts.loop, EXIT_FAILURE);
                 return;
         }
-        report_ready(daemon);
+        cri_report_warn(&daemon->parts);
+        cri_report_ready(daemon->parts.report, nd_clock_us() - daemon->began);
         cri_image_gc_wake(daemon->parts.image_gc); /* garbage of the previous daemon */
         cri_cni_check_begin(daemon->cni_checks);
 }
@@ -259,10 +235,14 @@ struct nd_error *cri_daemon_start(struct cri_daemon *daemon) {
         nd_try(nd_limits_raise()); /* there is a connection per container monitor */
         parts->telemetry = cri_telemetry_new();
         nd_try(start_loop(parts));
+        parts->report = cri_report_new(parts);
+        nd_notify_status("opening the image store");
         nd_try(start_images(parts));
+        nd_notify_status("taking over the pods of the previous daemon");
         nd_try(start_pods(parts));
         daemon->cni_checks = cri_cni_check_new(parts);
         nd_try(nd_grpc_server_new(parts->loop, &settings, &daemon->server));
+        nd_notify_status("running the self-test");
         parts->selftest = cri_selftest_new(parts->loop, &parts->config, on_tested, daemon);
         return nullptr;
 }

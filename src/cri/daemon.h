@@ -14,6 +14,7 @@ struct cri_daemon {
         struct cri_cni_check *cni_checks;
         struct cri_metrics_endpoint *scrape;
         struct nd_grpc_server *server;
+        struct nd_error *failure; /* why the loop has ended, if it could not serve */
 };
 
 /* Creates the parts. Listens, and notifies systemd, when the self-test has completed. */

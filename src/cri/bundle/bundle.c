@@ -189,6 +189,12 @@ static struct nd_error *convert_seccomp(const char *path, uint64_t capabilities,
         return nullptr;
 }
 
+struct nd_error *cri_bundle_check_seccomp(const char *path) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {};
+
+        return convert_seccomp(path, 0, &spec);
+}
+
 static struct nd_error *add_seccomp(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
         const struct cri_container_request *request = request_of(plan);
         const char *path = request->seccomp.kind == PROFILE_DEFAULT     ? plan->config->seccomp_profile

@@ -42,6 +42,9 @@ struct cri_bundle_plan {
 /* An nd_worker_function; argument is a cri_bundle_plan. ret_fd is the root filesystem. */
 [[nodiscard]] struct nd_error *cri_bundle_make(void *argument, int *ret_fd);
 
+/* Reads and converts a seccomp profile as for a container, to find errors early. */
+[[nodiscard]] struct nd_error *cri_bundle_check_seccomp(const char *path);
+
 /* For workers: removes everything that cri_bundle_make() and attaching the root left in a
  * container's directory. */
 [[nodiscard]] struct nd_error *cri_bundle_undo(const char *directory);

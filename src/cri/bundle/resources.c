@@ -65,7 +65,8 @@ static struct nd_error *slice_of(const char *parent, const char **ret) {
                 return nd_error_new(
                         ND_INVALID, 0,
                         "cgroup parent '%s' is not a slice, but the cgroup driver is systemd: kubelet and nodens-cri "
-                        "must use the same one (cgroupDriver)",
+                        "must use the same one: set cgroupDriver in " CRI_CONFIG_PATH
+                        ", or cgroupDriver of the kubelet's configuration, and restart it",
                         parent);
         *ret = slash ? slash + 1 : parent;
         return nullptr;

@@ -31,10 +31,12 @@ static struct nd_error *clear_way(const struct sockaddr_un *address) {
         if (fd >= 0 && connect(fd, (const struct sockaddr *) address, sizeof *address) == 0)
                 other = listener_of(fd);
         else if (fd >= 0 && errno == EAGAIN)
-                return nd_error_new(ND_EXISTS, EAGAIN, "another process listens on '%s' and does not accept connections",
+                return nd_error_new(ND_EXISTS, EAGAIN,
+                                    "another process listens on '%s' and does not accept connections: stop it first",
                                     address->sun_path);
         if (other != 0)
-                return nd_error_new(ND_EXISTS, 0, "another process (%d) listens on '%s'", (int) other, address->sun_path);
+                return nd_error_new(ND_EXISTS, 0, "another process (%d) listens on '%s': stop it first", (int) other,
+                                    address->sun_path);
         if (unlink(address->sun_path) < 0 && errno != ENOENT)
                 return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", address->sun_path);
         return nullptr;

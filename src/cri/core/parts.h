@@ -16,6 +16,7 @@ struct cri_network;
 struct cri_pins;
 struct cri_puller;
 struct cri_record_store;
+struct cri_report;
 struct cri_selftest;
 struct cri_stats;
 struct cri_stream_server;
@@ -46,4 +47,5 @@ struct cri_parts {
         struct cri_events *events;
         struct cri_telemetry *telemetry;
         struct cri_stream_server *streams;
+        struct cri_report *report;
 };

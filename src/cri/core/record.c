@@ -40,6 +40,7 @@ enum {
 
 struct cri_record_store {
         int pods_fd;
+        char *path; /* of the directory, for errors */
         char boot_id[RECORD_BOOT_ID + 1];
 };
 
@@ -64,6 +65,7 @@ struct nd_error *cri_record_store_open(const struct cri_config *config, struct c
         nd_try(nd_dir_open(AT_FDCWD, path, &fd));
         store = nd_new(struct cri_record_store);
         store->pods_fd = fd;
+        store->path = nd_take_ptr(path);
         *ret = store;
         return read_boot_id(store->boot_id);
 }
@@ -72,14 +74,21 @@ void cri_record_store_free(struct cri_record_store *store) {
         if (!store)
                 return;
         nd_close_fd(&store->pods_fd);
+        free(store->path);
         free(store);
 }
 
 /* ---- saving ---- */
 
-static struct nd_error *write_record(int dir_fd, const char *name, const char *bytes, size_t length, enum cri_record_how how) {
-        return how == RECORD_SYNC ? nd_file_replace(dir_fd, name, bytes, length, PRIVATE)
-                                  : nd_file_replace_unsynced(dir_fd, name, bytes, length, PRIVATE);
+/* Names below the directory alone would not show which filesystem is full. */
+static struct nd_error *in_store(const struct cri_record_store *store, struct nd_error *error) {
+        return nd_error_wrap(error, "in '%s'", store->path);
+}
+
+static struct nd_error *write_record(const struct cri_record_store *store, int dir_fd, const char *name, const char *bytes,
+                                     size_t length, enum cri_record_how how) {
+        return in_store(store, how == RECORD_SYNC ? nd_file_replace(dir_fd, name, bytes, length, PRIVATE)
+                                                  : nd_file_replace_unsynced(dir_fd, name, bytes, length, PRIVATE));
 }
 
 static struct nd_error *open_sandbox(const struct cri_record_store *store, const char *id, int *ret) {
@@ -99,7 +108,7 @@ struct nd_error *cri_record_save_sandbox(struct cri_record_store *store, const s
 
         nd_try(cri_record_format_sandbox(sandbox, sandbox->this_boot ? store->boot_id : "earlier", &text));
         nd_try(open_sandbox(store, sandbox->id, &fd));
-        return nd_error_wrap(write_record(fd, SANDBOX_JSON, nd_text_get(&text), text.length, how), "pod sandbox %s",
+        return nd_error_wrap(write_record(store, fd, SANDBOX_JSON, nd_text_get(&text), text.length, how), "pod sandbox %s",
                              sandbox->id);
 }
 
@@ -128,7 +137,7 @@ struct nd_error *cri_record_save_container(struct cri_record_store *store, const
 
         nd_try(cri_record_format_container(container, &text));
         nd_try(open_container(store, container, &fd));
-        return nd_error_wrap(write_record(fd, CONTAINER_JSON, nd_text_get(&text), text.length, how), "container %s",
+        return nd_error_wrap(write_record(store, fd, CONTAINER_JSON, nd_text_get(&text), text.length, how), "container %s",
                              container->id);
 }
 
@@ -153,10 +162,10 @@ struct nd_error *cri_record_new_sandbox(struct cri_record_store *store, const st
                                         size_t length) {
         nd_autoclose int fd = -EBADF;
 
-        nd_try(cri_path_make_of_pod(store->pods_fd, sandbox->id, &sandbox->request));
+        nd_try(in_store(store, cri_path_make_of_pod(store->pods_fd, sandbox->id, &sandbox->request)));
         nd_try(open_sandbox(store, sandbox->id, &fd));
-        nd_try(nd_dir_make(fd, CONTAINERS, CROSSED));
-        nd_try(write_record(fd, SANDBOX_REQUEST, bytes, length, RECORD_NOSYNC));
+        nd_try(in_store(store, nd_dir_make(fd, CONTAINERS, CROSSED)));
+        nd_try(write_record(store, fd, SANDBOX_REQUEST, bytes, length, RECORD_NOSYNC));
         return cri_record_save_sandbox(store, sandbox, RECORD_NOSYNC);
 }
 
@@ -165,10 +174,10 @@ struct nd_error *cri_record_new_container(struct cri_record_store *store, const 
         nd_autofree char *path = nd_format("%s/" CONTAINERS "/%s", container->sandbox->id, container->id);
         nd_autoclose int fd = -EBADF;
 
-        nd_try(nd_dir_make(store->pods_fd, path, CROSSED));
+        nd_try(in_store(store, nd_dir_make(store->pods_fd, path, CROSSED)));
         nd_try(open_container(store, container, &fd));
         if (bytes)
-                nd_try(write_record(fd, CONTAINER_REQUEST, bytes, length, RECORD_NOSYNC));
+                nd_try(write_record(store, fd, CONTAINER_REQUEST, bytes, length, RECORD_NOSYNC));
         return cri_record_save_container(store, container, RECORD_NOSYNC);
 }
 

@@ -48,6 +48,7 @@ struct cri_network {
         char *file;  /* active configuration; nullptr = none */
         struct cri_cni_config cni;
         char *message; /* why the network is not ready */
+        char *logged;  /* the message that the log has last; nullptr = none, or ready since */
 };
 
 struct cri_network_call {
@@ -78,6 +79,7 @@ void cri_network_free(struct cri_network *network) {
         forget(network);
         free(network->stamp);
         free(network->message);
+        free(network->logged);
         free(network);
 }
 
@@ -178,6 +180,18 @@ static const char *missing_plugin(const struct cri_network *network) {
         return nullptr;
 }
 
+/* Once for each reason, and once when it is gone. */
+static void log_change(struct cri_network *network) {
+        if (network->message && (!network->logged || !nd_streq(network->logged, network->message))) {
+                nd_log(ND_LOG_WARNING, "pods cannot start, except on the host's network",
+                       nd_field("reason", network->message));
+                nd_strset(&network->logged, network->message);
+        } else if (!network->message && network->logged) {
+                nd_log(ND_LOG_NOTICE, "the network for pods is ready", nd_field("file", network->file));
+                free(nd_take_ptr(network->logged));
+        }
+}
+
 bool cri_network_ready(struct cri_network *network, const char **ret_reason, const char **ret_message) {
         const char *missing;
 
@@ -186,15 +200,22 @@ bool cri_network_ready(struct cri_network *network, const char **ret_reason, con
         free(nd_take_ptr(network->message));
         *ret_reason = "NetworkPluginNotReady";
         if (!network->file)
-                network->message = nd_format("no valid CNI configuration in '%s': install a CNI network plugin",
+                network->message = nd_format("no valid CNI configuration in '%s': install a CNI network plugin, or set "
+                                             "cniConfig in " CRI_CONFIG_PATH,
                                              network->config->cni_config);
         else if (missing)
-                network->message = nd_format("'%s' needs the CNI plugin '%s', which is not in %s", network->file, missing,
-                                             network->config->cni_plugins);
+                network->message = nd_format("'%s' needs the CNI plugin '%s', which is not in %s: install it (Debian: "
+                                             "containernetworking-plugins), or set cniPlugins in " CRI_CONFIG_PATH,
+                                             network->file, missing, network->config->cni_plugins);
+        log_change(network);
         if (network->message)
                 return *ret_message = network->message, false;
         *ret_reason = *ret_message = "";
         return true;
+}
+
+const char *cri_network_configuration(const struct cri_network *network) {
+        return network->message || !network->file ? nullptr : strrchr(network->file, '/') + 1;
 }
 
 /* ---- the note ---- */

@@ -16,8 +16,12 @@ void cri_network_free(struct cri_network *network);
 
 /* Whether pods can get a network now; otherwise reason is one word for the NetworkReady
  * condition and message explains it. Checks the configuration directory, so a file that a
- * DaemonSet has just installed counts. */
+ * DaemonSet has just installed counts. A change is logged, with the remedy. */
 [[nodiscard]] bool cri_network_ready(struct cri_network *network, const char **ret_reason, const char **ret_message);
+
+/* The name of the active configuration's file as of the last cri_network_ready(); nullptr if the
+ * network was not ready. */
+[[nodiscard]] const char *cri_network_configuration(const struct cri_network *network);
 
 /* Stores in sandbox->network_result which configuration the pod will use; refuses an invalid
  * bandwidth. The caller then records the sandbox with SANDBOX_MADE_NETWORK, and only then adds

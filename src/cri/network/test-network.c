@@ -7,6 +7,8 @@
 #include <unit/scratch.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
 #include "base/text.h"
 #include "cri/core/config.h"
 #include "cri/network/network.h"
@@ -129,6 +131,42 @@ static void the_network_is_ready_as_soon_as_a_configuration_is_installed([[maybe
         conflist(&f, "10-x.conflist", "x", "first", "third"); /* rewritten in place */
         assert_false(cri_network_ready(f.network, &reason, &message));
         expect_contains(message, "'third'");
+        tear_down(&f);
+}
+
+static struct nd_strings lines; /* of the log */
+
+static void keep([[maybe_unused]] enum nd_log_level level, const char *line) {
+        if (strstr(line, "pods"))
+                nd_strings_add(&lines, line);
+}
+
+static void each_reason_of_a_missing_network_is_logged_once_and_its_end([[maybe_unused]] void **state) {
+        const char *reason, *message;
+        struct fixture f;
+
+        set_up(&f);
+        nd_log_set_sink(keep);
+        assert_false(cri_network_ready(f.network, &reason, &message));
+        assert_false(cri_network_ready(f.network, &reason, &message));
+        assert_null(cri_network_configuration(f.network));
+        assert_int_equal(lines.count, 1);
+        expect_contains(lines.items[0],
+                        "warning: pods cannot start, except on the host's network: no valid CNI configuration");
+        conflist(&f, "10-x.conflist", "x", "first", "second");
+        assert_false(cri_network_ready(f.network, &reason, &message));
+        assert_int_equal(lines.count, 2);
+        expect_contains(lines.items[1], "needs the CNI plugin 'first'");
+        plugin(&f, "first", answer);
+        plugin(&f, "second", answer);
+        assert_true(cri_network_ready(f.network, &reason, &message));
+        assert_true(cri_network_ready(f.network, &reason, &message));
+        assert_string_equal(cri_network_configuration(f.network), "10-x.conflist");
+        assert_int_equal(lines.count, 3);
+        expect_contains(lines.items[2], "notice: the network for pods is ready");
+        nd_log_set_sink(nullptr);
+        nd_strings_done(&lines);
+        lines = (struct nd_strings) {};
         tear_down(&f);
 }
 
@@ -335,6 +373,7 @@ static void a_name_cannot_smuggle_an_argument([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_network_is_ready_as_soon_as_a_configuration_is_installed),
+                cmocka_unit_test(each_reason_of_a_missing_network_is_logged_once_and_its_end),
                 cmocka_unit_test(every_plugin_is_called_in_order_and_back),
                 cmocka_unit_test(the_error_of_a_plugin_is_quoted_and_all_plugins_get_del),
                 cmocka_unit_test(check_runs_the_plugins_in_order),

@@ -113,6 +113,16 @@ static struct nd_error *find_program(const struct cri_config *config, char **ret
                                    CRI_CONFIG_PATH);
 }
 
+static struct nd_error *check_oci_runtime(const struct cri_runtime_handler *handler) {
+        nd_autofree char *program = locate(handler->program);
+
+        if (program && access(program, X_OK) == 0)
+                return nullptr;
+        return nd_error_new(ND_NOT_FOUND, 0,
+                            "OCI runtime '%s' not found: install it (Debian: %s), or correct the path in " CRI_CONFIG_PATH,
+                            handler->program, handler->kind == OCI_RUNTIME_RUNC ? "runc" : "crun");
+}
+
 static struct nd_error *make_layer(const struct room *room) {
         static const char *const directories[] = {"proc", "sys", "dev", "volume"};
         nd_autofree char *program = nullptr, *bytes = nullptr, *layer = nullptr;
@@ -284,9 +294,10 @@ static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
 
         if (!cri_config_handler(config, trial->handler, &room.oci_runtime))
                 return nd_error_new(ND_INTERNAL, 0, "unknown runtime handler '%s'", trial->handler);
+        nd_try(check_oci_runtime(&room.oci_runtime));
         nd_try(remove_room(config, name));
         nd_try(nd_dir_make(AT_FDCWD, directory, 0711));
-        error = run_trial(&room);
+        error = nd_error_wrap(run_trial(&room), "in '%s'", directory);
         (void) nd_sys->umount2(root, MNT_DETACH);
         (void) nd_sys->umount2(layers, MNT_DETACH); /* the idmapped mount over it */
         nd_ignore(remove_room(config, name));       /* leftovers are removed at the next start */

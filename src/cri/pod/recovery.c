@@ -110,15 +110,17 @@ static void resume_sandbox(struct cri_parts *parts, struct cri_sandbox *sandbox)
 /* ---- all pods ---- */
 
 static void report(const struct cri_pod_table *pods, const struct nd_strings *problems, uint64_t began) {
-        nd_autofree char *sandboxes = nd_format("%zu", pods->sandboxes.count);
-        nd_autofree char *containers = nd_format("%zu", pods->containers.count);
-        nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - began));
+        size_t sandboxes = pods->sandboxes.count, containers = pods->containers.count;
+        nd_autofree char *us = nd_format("%llu", (unsigned long long) (nd_clock_us() - began)),
+                         *message = nd_format("took over %zu %s with %zu %s of the previous daemon", sandboxes,
+                                              sandboxes == 1 ? "pod" : "pods", containers,
+                                              containers == 1 ? "container" : "containers");
 
         nd_vector_each (problem, problems) {
                 nd_log(ND_LOG_ERROR, *problem);
         }
-        nd_log(ND_LOG_INFO, "took over the pods of the previous daemon", nd_field("sandboxes", sandboxes),
-               nd_field("containers", containers), nd_field("us", us));
+        if (sandboxes > 0)
+                nd_log(ND_LOG_INFO, message, nd_field("us", us));
 }
 
 struct nd_error *cri_recovery_run(struct cri_parts *parts) {

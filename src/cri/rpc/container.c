@@ -2,6 +2,7 @@
 /* container.c - runtime.v1.RuntimeService: containers. See sandbox.c for how calls and operations
  * relate. */
 #include <cri.pb-c.h>
+#include <stdio.h>
 
 #include "base/log.h"
 #include "cri/core/parts.h"
@@ -15,11 +16,20 @@
 #include "cri/rpc/response-pod.h"
 #include "cri/rpc/response.h"
 
+enum { SUBJECT = 480 }; /* names of container, namespace and pod */
+
 struct pending {
         struct cri_pending_call base;
         struct cri_container_operation *operation;
         const ProtobufCMessageDescriptor *answer; /* type of the empty response on success */
+        /* the container, for the error; "" = the error names it */
+        char subject[SUBJECT];
 };
+
+static void set_subject(struct pending *pending, const char *name, const struct cri_sandbox_request *pod) {
+        (void) snprintf(pending->subject, sizeof pending->subject, "container '%s' of pod %s/%s", name, pod->namespace,
+                        pod->name);
+}
 
 static void cancel(struct cri_pending_call *pending) {
         cri_container_abandon(((struct pending *) pending)->operation);
@@ -52,8 +62,10 @@ static void log_container(const char *what, const struct cri_container *containe
 
 static void on_created(struct nd_error *error, struct cri_container *container, void *userdata) {
         Runtime__V1__CreateContainerResponse answer = RUNTIME__V1__CREATE_CONTAINER_RESPONSE__INIT;
-        struct nd_grpc_call *call = cri_pending_call_end(userdata);
+        struct nd_grpc_call *call;
 
+        error = nd_error_wrap(error, "%s", ((struct pending *) userdata)->subject);
+        call = cri_pending_call_end(userdata);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -94,6 +106,7 @@ static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t l
                 return;
         }
         pending = pending_new(call, parts, nullptr);
+        set_subject(pending, request.name, &sandbox->request);
         cri_container_create(parts, sandbox, &request, bytes, length, on_created, pending, &pending->operation);
         cri_pending_call_attach(&pending->base);
 }
@@ -104,8 +117,11 @@ static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t l
 static void on_done(struct nd_error *error, [[maybe_unused]] struct cri_container *container, void *userdata) {
         struct pending *pending = userdata;
         const ProtobufCMessageDescriptor *answer = pending->answer;
-        struct nd_grpc_call *call = cri_pending_call_end(&pending->base);
+        struct nd_grpc_call *call;
 
+        if (*pending->subject)
+                error = nd_error_wrap(error, "%s", pending->subject);
+        call = cri_pending_call_end(&pending->base);
         if (error)
                 nd_grpc_call_finish(call, error);
         else
@@ -139,6 +155,7 @@ static void handle_start(struct nd_grpc_call *call, const char *bytes, size_t le
                 return;
         }
         pending = pending_new(call, parts, &runtime__v1__start_container_response__descriptor);
+        set_subject(pending, container->request.name, &container->sandbox->request);
         cri_container_start(parts, container, on_started, pending, &pending->operation);
         cri_pending_call_attach(&pending->base);
 }

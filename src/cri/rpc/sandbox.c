@@ -5,9 +5,11 @@
  * first (the kubelet's deadline, its restart), the operation is abandoned: a run undoes itself,
  * everything else finishes. Stopping or removing a sandbox that does not exist succeeds. */
 #include <cri.pb-c.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "base/log.h"
+#include "cri/bundle/resources.h"
 #include "cri/core/parts.h"
 #include "cri/core/request-decode.h"
 #include "cri/oci-runtime/selftest.h"
@@ -19,9 +21,12 @@
 #include "cri/rpc/response.h"
 #include "cri/stats/telemetry.h"
 
+enum { SUBJECT = 400 }; /* a namespace and a name */
+
 struct pending {
         struct cri_pending_call base;
         struct cri_sandbox_operation *operation;
+        char subject[SUBJECT]; /* the pod, for the error of a run */
 };
 
 static void cancel(struct cri_pending_call *pending) {
@@ -44,8 +49,10 @@ static void log_sandbox(const char *what, const struct cri_sandbox *sandbox) {
 
 static void on_ran(struct nd_error *error, struct cri_sandbox *sandbox, void *userdata) {
         Runtime__V1__RunPodSandboxResponse answer = RUNTIME__V1__RUN_POD_SANDBOX_RESPONSE__INIT;
-        struct nd_grpc_call *call = cri_pending_call_end(userdata);
+        struct nd_grpc_call *call;
 
+        error = nd_error_wrap(error, "%s", ((struct pending *) userdata)->subject);
+        call = cri_pending_call_end(userdata);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -56,10 +63,13 @@ static void on_ran(struct nd_error *error, struct cri_sandbox *sandbox, void *us
 }
 
 static struct nd_error *check_run(struct cri_parts *parts, const struct cri_sandbox_request *request) {
+        nd_autofree char *cgroup = nullptr;
         struct cri_runtime_handler handler;
 
         if (!cri_config_handler(&parts->config, request->runtime_handler, &handler))
                 return nd_error_new(ND_INVALID, 0, "unknown runtime handler '%s'", request->runtime_handler);
+        /* the kubelet's cgroup driver is ours */
+        nd_try(cri_resources_cgroup(&parts->config, request->cgroup_parent, "id", &cgroup));
         if (request->user_namespace)
                 nd_try(cri_selftest_userns(parts->selftest, request->runtime_handler, request->network == NAMESPACE_NODE));
         return cri_request_check_sandbox(&parts->pods, request);
@@ -79,6 +89,7 @@ static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t leng
                 return;
         }
         pending = pending_new(call, parts);
+        (void) snprintf(pending->subject, sizeof pending->subject, "pod %s/%s", request.namespace, request.name);
         cri_sandbox_run(parts, &request, bytes, length, on_ran, pending, &pending->operation);
         cri_pending_call_attach(&pending->base);
 }

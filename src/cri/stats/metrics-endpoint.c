@@ -2,17 +2,20 @@
 /* metrics-endpoint.c - see metrics-endpoint.h
  *
  * Theory of operation
- *   One request per connection, at most CLIENTS connections, deadline_us for each; a new connection
- *   beyond that evicts the oldest. The request head is read, the response is built at once and sent
- *   as the socket accepts it; then the connection is closed.
+ *   One request per connection, at most CLIENTS connections, deadline_us for each; a new
+ *   connection beyond that evicts the oldest. The request head is read, the response is built at
+ *   once and sent as the socket accepts it; then the connection is closed. If the listener
+ *   cannot be opened, the timer @opening tries again each retry_us. A failure is logged when its
+ *   reason is new.
  * Owns       the listener and its clients. */
 #include "cri/stats/metrics-endpoint.h"
 
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/clock.h"
+#include "base/log.h"
 #include "base/vector.h"
+#include "cri/core/config.h"
 #include "cri/core/listener.h"
 #include "cri/stats/telemetry.h"
 #include "net/http-head.h"
@@ -34,10 +37,14 @@ struct client {
 
 struct cri_metrics_endpoint {
         sd_event *loop;
+        char *where;
+        uint64_t retry_us;
         cri_metrics_endpoint_format format;
         void *userdata;
         int fd;
-        sd_event_source *source;
+        sd_event_source *source, *opening;
+        /* why it does not listen, as logged; nullptr = not logged */
+        char *refused;
         nd_vector(struct client *) clients; /* oldest first */
 };
 
@@ -70,12 +77,11 @@ void cri_metrics_endpoint_free(struct cri_metrics_endpoint *scrape) {
                 client_free(*client);
         nd_vector_done(&scrape->clients);
         sd_event_source_disable_unref(scrape->source);
+        sd_event_source_disable_unref(scrape->opening);
         nd_close_fd(&scrape->fd);
+        free(scrape->where);
+        free(scrape->refused);
         free(scrape);
-}
-
-static void scrape_done(struct cri_metrics_endpoint **scrape) {
-        cri_metrics_endpoint_free(*scrape);
 }
 
 /* ---- one client ---- */
@@ -179,19 +185,64 @@ static struct nd_error *listen_where(const char *where, int *ret_fd) {
         return cri_listener_loopback((uint16_t) strtoul(colon ? colon + 1 : "0", nullptr, 10), ret_fd);
 }
 
-struct nd_error *cri_metrics_endpoint_new(sd_event *loop, const char *where, cri_metrics_endpoint_format format,
-                                          void *userdata, struct cri_metrics_endpoint **ret) {
-        nd_cleanup(scrape_done) struct cri_metrics_endpoint *scrape = nullptr;
+static struct nd_error *open_listener(struct cri_metrics_endpoint *scrape) {
         int r;
 
-        if (nd_streq(where, "off"))
+        nd_try(listen_where(scrape->where, &scrape->fd));
+        r = sd_event_add_io(scrape->loop, &scrape->source, scrape->fd, EPOLLIN, on_client, scrape);
+        if (r >= 0)
+                return nullptr;
+        nd_close_fd(&scrape->fd);
+        return nd_error_new(ND_INTERNAL, -r, "watch the socket of metrics");
+}
+
+static void log_refusal(struct cri_metrics_endpoint *scrape, const char *reason) {
+        const char *colon = strrchr(scrape->where, ':');
+        nd_autofree char *remedy = nullptr;
+
+        if (scrape->refused && nd_streq(scrape->refused, reason))
+                return;
+        nd_strset(&scrape->refused, reason);
+        remedy = scrape->where[0] != '/' && colon
+                         ? nd_format("'ss -lntp sport = %s' shows which process has the port; or choose another address for "
+                                     "metrics in " CRI_CONFIG_PATH,
+                                     colon)
+                         : nd_strdup("choose another path for metrics in " CRI_CONFIG_PATH);
+        nd_log(ND_LOG_WARNING, "metrics are not served; retrying", nd_field("address", scrape->where),
+               nd_field("reason", reason), nd_field("remedy", remedy));
+}
+
+static void try_to_listen(struct cri_metrics_endpoint *scrape) {
+        nd_autoerror struct nd_error *error = open_listener(scrape);
+
+        if (error) {
+                log_refusal(scrape, nd_error_text(error));
+                (void) sd_event_source_set_time_relative(scrape->opening, scrape->retry_us);
+        } else if (scrape->refused) {
+                nd_log(ND_LOG_NOTICE, "metrics are served", nd_field("address", scrape->where));
+        }
+        (void) sd_event_source_set_enabled(scrape->opening, error ? SD_EVENT_ONESHOT : SD_EVENT_OFF);
+}
+
+static int on_opening([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        try_to_listen(userdata);
+        return 0;
+}
+
+struct cri_metrics_endpoint *cri_metrics_endpoint_new(const struct cri_metrics_endpoint_settings *settings) {
+        struct cri_metrics_endpoint *scrape;
+
+        if (nd_streq(settings->where, "off"))
                 return nullptr;
         scrape = nd_new(struct cri_metrics_endpoint);
-        *scrape = (struct cri_metrics_endpoint) {.loop = loop, .format = format, .userdata = userdata, .fd = -EBADF};
-        nd_try(nd_error_wrap(listen_where(where, &scrape->fd), "metrics"));
-        r = sd_event_add_io(loop, &scrape->source, scrape->fd, EPOLLIN, on_client, scrape);
-        if (r < 0)
-                return nd_error_new(ND_INTERNAL, -r, "watch the metrics socket");
-        *ret = nd_take_ptr(scrape);
-        return nullptr;
+        *scrape = (struct cri_metrics_endpoint) {.loop = settings->loop,
+                                                 .where = nd_strdup(settings->where),
+                                                 .retry_us = settings->retry_us ?: cri_metrics_retry_us,
+                                                 .format = settings->format,
+                                                 .userdata = settings->userdata,
+                                                 .fd = -EBADF};
+        if (sd_event_add_time_relative(settings->loop, &scrape->opening, CLOCK_MONOTONIC, 0, 0, on_opening, scrape) < 0)
+                abort(); /* out of memory is the only possible failure */
+        try_to_listen(scrape);
+        return scrape;
 }
