@@ -11,10 +11,10 @@
 #include <inttypes.h>
 #include <signal.h>
 #include <sys/random.h>
-#include <systemd/sd-daemon.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "sys/notify.h"
 
 static void on_allocator(const char *what, const struct nd_error *error, [[maybe_unused]] void *userdata) {
         if (error)
@@ -34,9 +34,14 @@ static void start_allocator(struct guard_daemon *guard) {
 }
 
 static void on_ready(void *userdata) {
-        nd_log(ND_LOG_INFO, "ready");
-        (void) sd_notify(false, "READY=1");
-        start_allocator(userdata);
+        struct guard_daemon *guard = userdata;
+        nd_autofree char *status =
+                nd_format("ready: %zu namespaces, %zu constraints; webhooks on port %u", guard->store.namespaces.map.count,
+                          guard->store.constraints.map.count, guard->config.port);
+
+        nd_log(ND_LOG_INFO, status);
+        nd_notify_ready(status);
+        start_allocator(guard);
 }
 
 static void on_complaint(const char *kind, const char *name, const struct nd_error *error, [[maybe_unused]] void *userdata) {
@@ -146,6 +151,7 @@ struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
                 r = sd_event_set_watchdog(guard->loop, true);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "run the event loop");
+        nd_notify_status("reading namespaces, constraints and RBAC objects from the API server");
         nd_try(start_client(guard));
         nd_try(start_watches(guard));
         return start_server(guard);

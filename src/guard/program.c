@@ -7,6 +7,7 @@
 static const struct nd_option_command commands[] = {
         {.name = "serve",
          .summary = "answer the API server's admission reviews",
+         .operands = "[FILE]",
          .options = guard_serve_options,
          .settings_size = sizeof(struct guard_serve_settings),
          .run = guard_serve_run},

@@ -2,10 +2,12 @@
 #include "guard/serve.h"
 
 #include <malloc.h>
-#include <systemd/sd-daemon.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "guard/daemon.h"
+#include "sys/notify.h"
 
 const struct nd_option guard_serve_options[] = {
         {.name = "config",
@@ -14,6 +16,9 @@ const struct nd_option guard_serve_options[] = {
          .argument = "FILE",
          .values = ND_VALUES_FILE,
          .help = "configuration (default " GUARD_CONFIG_PATH ", if it exists)"},
+        {.name = "check-config",
+         .offset = offsetof(struct guard_serve_settings, check_config),
+         .help = "check FILE, or the configuration that would be used, and exit"},
         {.name = "debug", .offset = offsetof(struct guard_serve_settings, debug), .help = "log debug messages"},
         {},
 };
@@ -36,17 +41,40 @@ static struct nd_error *serve(const struct guard_serve_settings *settings) {
         nd_try(guard_config_read(settings->config, &guard.config));
         nd_try(guard_daemon_start(&guard));
         r = sd_event_loop(guard.loop);
-        (void) sd_notify(false, "STOPPING=1");
+        nd_notify_stopping();
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "create the event loop") : nullptr;
 }
 
-int guard_serve_run(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        nd_autoerror struct nd_error *error = nullptr;
+static int check_config(const char *path) {
+        nd_cleanup(guard_config_done) struct guard_config config = {};
+        nd_autoerror struct nd_error *error = guard_config_read(path, &config);
 
-        if (((const struct guard_serve_settings *) settings)->debug)
-                nd_log_set_level(ND_LOG_DEBUG);
-        error = serve(settings);
         if (error)
                 nd_log(ND_LOG_ERROR, nd_error_text(error));
+        else if (!path && access(GUARD_CONFIG_PATH, F_OK) < 0)
+                printf("%s does not exist: all settings have their defaults\n", GUARD_CONFIG_PATH);
+        else
+                printf("%s is valid\n", path ?: GUARD_CONFIG_PATH);
+        return error || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int guard_serve_run(void *settings_pointer, int operand_count, char **operands) {
+        const struct guard_serve_settings *settings = settings_pointer;
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (operand_count > (settings->check_config && !settings->config)) {
+                (void) fprintf(stderr, "nodens-guard: unexpected operand '%s'; see nodens-guard serve --help\n",
+                               operands[operand_count - 1]);
+                return ND_EXIT_USAGE;
+        }
+        if (settings->check_config)
+                return check_config(operand_count > 0 ? operands[0] : settings->config);
+        if (settings->debug)
+                nd_log_set_level(ND_LOG_DEBUG);
+        error = serve(settings);
+        if (error) {
+                nd_log_last(ND_LOG_ERROR, "cannot start", nd_field("error", nd_error_text(error)));
+                nd_notify_failure(error);
+        }
         return error ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -6,6 +6,7 @@
 
 struct guard_serve_settings {
         const char *config;
+        bool check_config;
         bool debug;
 };
 
