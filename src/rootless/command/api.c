@@ -8,5 +8,5 @@ int rootless_command_api(void *settings, [[maybe_unused]] int operand_count, [[m
         const struct rootless_settings *given = settings;
         struct nd_error *error = rootless_controller_run(given->name ? given->name : NODE_DEFAULT_NAME);
 
-        return error ? rootless_command_fail(error) : EXIT_SUCCESS;
+        return error ? rootless_command_fail_service(error) : EXIT_SUCCESS;
 }

@@ -25,6 +25,8 @@ int rootless_command_down(void *settings, int operand_count, char **operands);
 
 /* Prints an error to standard error and returns the exit status for it. */
 int rootless_command_fail(struct nd_error *error);
+/* The same for the commands that units run: the unit's status gets the error, too. */
+int rootless_command_fail_service(struct nd_error *error);
 
 /* Prints the plan of --dry-run: binds, network and IDs. */
 [[nodiscard]] struct nd_error *rootless_command_explain(const struct rootless_settings *settings, bool lasting);

@@ -26,5 +26,9 @@ void rootless_daemon_done(struct rootless_daemon *d);
 /* Creates the event loop, resolves the settings and opens the node's directory. */
 [[nodiscard]] struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct rootless_settings *settings);
 
-/* Runs until a signal is received or init exits. */
+/* Notifies systemd that the node is ready and runs until a signal is received or init exits. */
 [[nodiscard]] struct nd_error *rootless_daemon_wait(struct rootless_daemon *d);
+
+/* A line about the running node, for the status of its unit. Logs a warning if its cgroup lacks
+ * controllers, because pods have no limits then. */
+[[nodiscard]] char *rootless_daemon_summary(const struct rootless_daemon *d);

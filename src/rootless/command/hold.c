@@ -8,13 +8,16 @@
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
 #include "rootless/node/launch.h"
+#include "sys/notify.h"
 
 static constexpr uint64_t notify_timeout_us = 5 * ND_SECOND_US;
 
 static struct nd_error *hold(struct rootless_daemon *d, const struct rootless_settings *settings) {
         nd_autoerror struct nd_error *absent = nullptr;
+        nd_autofree char *assignments = nullptr, *summary = nullptr;
         int r;
 
+        nd_notify_status("starting the node");
         nd_try(rootless_daemon_prepare(d, settings));
         nd_try(rootless_node_lock(&d->node));
         absent = rootless_node_open_init(&d->node, &d->record, &d->pidfd);
@@ -22,7 +25,9 @@ static struct nd_error *hold(struct rootless_daemon *d, const struct rootless_se
                 return nd_error_new(ND_EXISTS, EEXIST, "node '%s' is already running as process %d", d->config.name,
                                     (int) d->record.pid);
         nd_try(rootless_launch_node(&d->config, &d->node, false, &d->record, &d->pidfd));
-        r = sd_notifyf(0, "MAINPID=%d\nREADY=1", (int) d->record.pid);
+        assignments = nd_format("MAINPID=%d\nREADY=1", (int) d->record.pid);
+        summary = rootless_daemon_summary(d);
+        r = nd_notify_send(assignments, summary);
         if (r > 0)
                 /* The manager attributes the message to this process, which must still exist. */
                 r = sd_notify_barrier(0, notify_timeout_us);
@@ -39,5 +44,5 @@ int rootless_command_hold(void *settings, [[maybe_unused]] int operand_count, [[
                 given.name = NODE_DEFAULT_NAME;
         error = hold(&d, &given);
         rootless_daemon_done(&d);
-        return error ? rootless_command_fail(error) : EXIT_SUCCESS;
+        return error ? rootless_command_fail_service(error) : EXIT_SUCCESS;
 }

@@ -22,5 +22,5 @@ int rootless_command_net(void *settings, [[maybe_unused]] int operand_count, [[m
         struct nd_error *error = net(&d, given->name ? given->name : NODE_DEFAULT_NAME);
 
         rootless_daemon_done(&d);
-        return error ? rootless_command_fail(error) : EXIT_SUCCESS;
+        return error ? rootless_command_fail_service(error) : EXIT_SUCCESS;
 }

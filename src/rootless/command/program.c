@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include "base/log.h"
 #include "rootless/command/commands.h"
 #include "rootless/network/discover.h"
 #include "rootless/node/launch.h"
+#include "sys/notify.h"
 
 #define FIELD(name) offsetof(struct rootless_settings, name)
 
@@ -149,6 +151,14 @@ int rootless_command_fail(struct nd_error *error) {
         nd_autoerror struct nd_error *owned = error;
 
         (void) fprintf(stderr, "nodens-rootless: %s\n", nd_error_text(owned));
+        return nd_error_code(owned) == ND_INVALID ? ND_EXIT_USAGE : EXIT_FAILURE;
+}
+
+int rootless_command_fail_service(struct nd_error *error) {
+        nd_autoerror struct nd_error *owned = error;
+
+        nd_notify_failure(owned);
+        nd_log_last(ND_LOG_ERROR, "cannot start", nd_field("error", nd_error_text(owned)));
         return nd_error_code(owned) == ND_INVALID ? ND_EXIT_USAGE : EXIT_FAILURE;
 }
 

@@ -33,6 +33,7 @@
 #include "rootless/core/node.h"
 #include "rootless/forward/confine.h"
 #include "sys/calls.h"
+#include "sys/notify.h"
 
 enum {
         EVENTS = 256,
@@ -433,6 +434,15 @@ static struct nd_error *listen_for_controllers(struct rootless_forwarder *f, con
         return rootless_forwarder_watch(f, f->control_fd, EPOLLIN, &f->control_watch);
 }
 
+/* Before the confinement, which denies opening sockets. */
+static void report(const struct rootless_forwarder *f) {
+        nd_autofree char *status = nd_format("ready: servers in the node see %s%s%s",
+                                             f->pool.kept ? "the addresses of clients" : "the node's address instead of clients'",
+                                             f->pool.kept ? "" : ": ", f->pool.kept ? "" : f->pool.why ?: "unknown reason");
+
+        nd_notify_status(status);
+}
+
 static struct nd_error *prepare(struct rootless_forwarder *f, const struct rootless_node *node) {
         nd_autoclose int init_fd = -EBADF;
 
@@ -447,6 +457,7 @@ static struct nd_error *prepare(struct rootless_forwarder *f, const struct rootl
         nd_try(rootless_socket_pool_open(f, nd_take_fd(init_fd)));
         nd_try(listen_for_controllers(f, node));
         open_watchdog(f);
+        report(f);
         return rootless_confine_forwarder();
 }
 

@@ -29,6 +29,7 @@
 #include "sys/calls.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/notify.h"
 
 enum { HELPER_OUTPUT_BYTES = 4096 };
 
@@ -60,6 +61,7 @@ struct rootless_supervisor {
         sd_event_source *settle;      /* refreshes the plan when changes have settled */
         sd_event_source *resolv_poll; /* polls resolv.conf */
         int watch_fd;
+        char *state; /* for the unit's status; nullptr = no helper was started */
 };
 
 /* ---- the record of the helper ---- */
@@ -119,6 +121,18 @@ static struct nd_error *record_helper(const struct rootless_node *node, pid_t pi
         return nd_file_replace(node->fd, "helper", text, strlen(text), 0600);
 }
 
+/* ---- the state ---- */
+
+static void set_state(struct rootless_supervisor *s, char *state) {
+        free(s->state);
+        s->state = state;
+        nd_notify_status(state);
+}
+
+const char *rootless_supervisor_state(const struct rootless_supervisor *s) {
+        return s->state ?: rootless_net_driver_name(s->plan.driver);
+}
+
 /* ---- the helper ---- */
 
 static struct nd_error *start_helper(struct rootless_supervisor *s);
@@ -128,9 +142,12 @@ static int on_restart(sd_event_source *source, [[maybe_unused]] uint64_t usec, v
         nd_autoerror struct nd_error *error = start_helper(s);
 
         (void) source;
-        if (error)
-                nd_log(ND_LOG_ERROR, "cannot start the network helper", nd_field("node", s->node->name),
-                       nd_field("error", nd_error_text(error)));
+        if (!error)
+                return 0;
+        nd_log(ND_LOG_ERROR, "cannot start the network helper; retrying", nd_field("node", s->node->name),
+               nd_field("error", nd_error_text(error)),
+               nd_field("remedy", "'nodens check --rootless' shows whether the helper and /dev/net/tun can be used"));
+        set_state(s, nd_format("cannot start the network helper, retrying: %s", nd_error_text(error)));
         return 0;
 }
 
@@ -153,7 +170,8 @@ static void on_helper_ended(struct nd_child_result *result, void *userdata) {
         if (result->signal != 0 && s->delay_us > killed_restart_delay_us)
                 s->delay_us = killed_restart_delay_us;
         nd_log(ND_LOG_WARNING, "network helper exited; restarting it", nd_field("node", s->node->name),
-               nd_field("end", error ? nd_error_text(error) : "exit status 0"));
+               nd_field("reason", error ? nd_error_text(error) : "exit status 0"));
+        set_state(s, nd_format("network helper exited, restarting it: %s", error ? nd_error_text(error) : "exit status 0"));
         schedule_restart(s);
 }
 
@@ -171,6 +189,8 @@ static struct nd_error *start_helper(struct rootless_supervisor *s) {
                 return error;
         }
         s->helper_since = nd_clock_us();
+        set_state(s, nd_format("%s, helper is process %d", rootless_net_driver_name(s->plan.driver),
+                               (int) nd_child_pid(s->helper)));
         nd_close_fd(&s->helper_pidfd);
         s->helper_pidfd = pidfd_open(nd_child_pid(s->helper), 0);
         return record_helper(s->node, nd_child_pid(s->helper));
@@ -346,5 +366,6 @@ void rootless_supervisor_free(struct rootless_supervisor *s) {
         nd_close_fd(&s->init_fd);
         sd_event_unref(s->loop);
         free(s->resolv);
+        free(s->state);
         free(s);
 }

@@ -17,5 +17,9 @@ struct rootless_supervisor;
                                                          struct rootless_supervisor **ret);
 void rootless_supervisor_free(struct rootless_supervisor *supervisor); /* stops the helper, too */
 
+/* The driver and its helper, or why the helper is not running; for the status of the unit, which
+ * follows changes. */
+[[nodiscard]] const char *rootless_supervisor_state(const struct rootless_supervisor *s);
+
 /* Returns the PID of the recorded helper, 0 if it is not running. For `status`. */
 [[nodiscard]] pid_t rootless_supervisor_helper_pid(const struct rootless_node *node);

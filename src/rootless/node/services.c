@@ -158,7 +158,8 @@ static void start(struct service *service) {
         if (service->pid == 0)
                 exec_service(service, service->services->node->name);
         if (service->pid < 0) {
-                nd_log(ND_LOG_ERROR, "cannot start a service of the node", nd_field("part", service->command));
+                nd_log(ND_LOG_ERROR, "cannot start a service of the node", nd_field("part", service->command),
+                       nd_field("error", strerror(errno)));
                 service->pid = 0;
                 (void) sd_event_add_time_relative(service->services->loop, &service->restart, CLOCK_MONOTONIC,
                                                   restart_delay_max_us, 0, on_restart, service);

@@ -19,7 +19,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <systemd/sd-daemon.h>
 #include <systemd/sd-event.h>
 
 #include "base/assert.h"
@@ -32,6 +31,7 @@
 #include "rootless/ports/api.h"
 #include "sys/calls.h"
 #include "sys/file.h"
+#include "sys/notify.h"
 
 enum {
         CONNECTIONS = 64,
@@ -62,7 +62,8 @@ struct controller {
         sd_event_source *forwarder_gone;
         sd_event_source *retry;
         size_t connections;
-        bool kept; /* as reported by the forwarder */
+        bool kept;    /* as reported by the forwarder */
+        char *status; /* of the unit, as last sent */
         struct rootless_api_backend backend;
 };
 
@@ -257,19 +258,46 @@ static struct nd_error *connect_forwarder(struct controller *c) {
 static void port_listen(struct controller *c, struct rootless_port *port) {
         for (int slot = 0; slot < FAMILIES; slot++) {
                 nd_autoerror struct nd_error *error = nullptr;
+                char text[PORT_TEXT];
 
                 if (port->fds[slot] >= 0)
                         continue;
                 error = rootless_port_listen(&port->spec, family_of(slot), &port->fds[slot]);
                 if (error) {
                         if (!port->why)
-                                nd_log(ND_LOG_WARNING, "cannot publish port", nd_field("node", c->node.name),
+                                nd_log(ND_LOG_WARNING, "cannot publish port; retrying", nd_field("node", c->node.name),
+                                       nd_field("port", rootless_port_format(&port->spec, text)),
                                        nd_field("error", nd_error_text(error)));
                         nd_strset(&port->why, nd_error_text(error));
                         return;
                 }
         }
         free(nd_take_ptr(port->why));
+}
+
+/* Published ports, and the first one that cannot be listened on. */
+static char *describe(const struct controller *c) {
+        const struct rootless_port *first = nullptr;
+        size_t failed = 0;
+        char text[PORT_TEXT];
+
+        nd_vector_each (port, &c->ports) {
+                failed += port->why != nullptr;
+                first = first ?: port->why ? port : nullptr;
+        }
+        if (!first)
+                return nd_format("ready: %zu published %s", c->ports.count, c->ports.count == 1 ? "port" : "ports");
+        return nd_format("%zu of %zu published ports cannot be opened: %s: %s", failed, c->ports.count,
+                         rootless_port_format(&first->spec, text), first->why);
+}
+
+static void report(struct controller *c) {
+        nd_autofree char *status = describe(c);
+
+        if (c->status && nd_streq(c->status, status))
+                return;
+        nd_strset(&c->status, status);
+        nd_notify_status(status);
 }
 
 /* Connects, listens and reconciles as needed; failures are retried later. */
@@ -288,6 +316,7 @@ static void sync_ports(struct controller *c) {
                 error = reconcile(c);
         if (error)
                 disconnect_forwarder(c);
+        report(c);
         if (error || waiting)
                 schedule_sync(c, error ? reconnect_delay_us : listen_retry_us);
 }
@@ -523,7 +552,7 @@ static struct nd_error *serve(struct controller *c, const char *name) {
         if (r >= 0)
                 r = sd_event_set_watchdog(c->loop, true);
         if (r >= 0)
-                r = sd_notify(0, "READY=1");
+                nd_notify_ready(c->status);
         if (r >= 0)
                 r = sd_event_loop(c->loop);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "serve the API") : nullptr;
@@ -533,6 +562,7 @@ static void controller_done(struct controller *c) {
         disconnect_forwarder(c);
         sd_event_source_disable_unref(c->retry);
         rootless_ports_done(&c->ports);
+        free(c->status);
         nd_close_fd(&c->listener);
         nd_close_fd(&c->data);
         nd_close_fd(&c->lock);
