@@ -33,6 +33,7 @@ def nightly_steps(hours: float) -> list[Step]:
         Step("all older kubelets", ("test", "versions"), 40),
         Step("what the guard admits, on a node", ("test", "guard-node"), 30),
         Step("reboot and power cut", ("test", "reboot"), 30),
+        Step("units that fail, and their journal", ("test", "journal"), 30),
         Step("guests and clusters, and what they leave behind", ("test", "testbed"), 30),
         Step("upstream's userns tests on containerd", ("e2e", "userns", "--runtime", "containerd"), 15),
         Step("guests and clusters on Debian's own kernel", ("test", "testbed-slow"), 40),

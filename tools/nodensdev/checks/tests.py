@@ -238,6 +238,8 @@ SUITES = {
     "reboot": Suite("pods after a reboot and a power cut of the node", pytest_on_machine("tests/cluster/scenarios", marks="reboot"),
                     default=False),
     "package": Suite("the Debian packages, installed in a guest and upgraded under pods", packages_in_guest, default=False),
+    "journal": Suite("units that fail: what the journal and systemctl status say, in a guest",
+                     pytest_in_guest("tests/component/journal", "uml"), default=False),
     "images-store": Suite("the image store under 200 kills and on full disks", pytest_of_images("tests/component/image-store", "-s"),
                           default=False),
     "rootless": Suite("nodes of an ordinary user: launcher, network, isolation",
@@ -272,7 +274,7 @@ GROUPS = (
      ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
     ("nightly: random search and measured bounds", ("nightly",)),
     ("component: a program of ours with real peers",
-     ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "package")),
+     ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "package", "journal")),
     ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*")),
 )
 SHOWN = ("unit", "component", "cluster", "long", "nightly")
