@@ -4,9 +4,13 @@
 
 #include "base/option.h"
 
+#define GUARD_MANIFEST_PARTS "crd|constraints|rbac|webhooks|network|admission|kubeconfig|guard-kubeconfig|deployment"
+
 struct guard_manifest_settings {
         const char *config, *namespace, *service, *url, *ca_file;
         const char *kubeconfig, *client_certificate, *client_key, *api_servers;
+        const char *user, *server, *cluster_ca, *image, *client_ca_file;
+        bool json;
 };
 
 extern const struct nd_option guard_manifest_options[];

@@ -1,7 +1,7 @@
 import re, json, subprocess
 src = open("/nodens/tests/audit/p8_guard.py").read()
 head = src[:src.index('print("1. any peer')]
-docs = subprocess.run(["/nodens/build/gcc/src/guard/nodens-guard", "manifest", "constraints"], capture_output=True, text=True).stdout.split("\n---\n")
+docs = subprocess.run(["/nodens/build/gcc/src/guard/nodens-guard", "manifest", "--json", "constraints"], capture_output=True, text=True).stdout.split("\n---\n")
 SCCS = [o for o in map(json.loads, docs) if o["kind"] == "SecurityContextConstraints"]
 for s in SCCS: s["metadata"]["resourceVersion"] = "1"
 head = re.sub(r'items = \[\{"metadata": \{"name": n.*?\n', 'items = SCCS\n', head)

@@ -9,6 +9,7 @@
 #include "guard/core/standards.h"
 
 #define GUARD_CONFIG_PATH "/etc/nodens/guard.yaml"
+#define GUARD_DIRECTORY "/etc/nodens/guard" /* default place of certificates and credentials */
 /* kubeadm's name of the API servers' client certificate. */
 #define GUARD_CLIENT_NAME "kube-apiserver-kubelet-client"
 

@@ -11,7 +11,7 @@ def literal(line: str) -> str:
 
 def definition(path: Path) -> str:
     lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-    return f"const char guard_template_{path.stem}[] =\n" + "\n".join(map(literal, lines)) + ";\n"
+    return f"const char guard_template_{path.stem.replace('-', '_')}[] =\n" + "\n".join(map(literal, lines)) + ";\n"
 
 
 def main(output: str, *templates: str) -> None:

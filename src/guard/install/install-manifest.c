@@ -21,6 +21,8 @@ const char *const guard_install_part_names[] = {
         [GUARD_INSTALL_NETWORK] = "network",
         [GUARD_INSTALL_ADMISSION] = "admission",
         [GUARD_INSTALL_KUBECONFIG] = "kubeconfig",
+        [GUARD_INSTALL_GUARD_KUBECONFIG] = "guard-kubeconfig",
+        [GUARD_INSTALL_DEPLOYMENT] = "deployment",
 };
 static_assert(nd_count_of(guard_install_part_names) == GUARD_INSTALL_PARTS);
 
@@ -32,6 +34,8 @@ static const char *const templates[] = {
         [GUARD_INSTALL_NETWORK] = guard_template_network,
         [GUARD_INSTALL_ADMISSION] = guard_template_admission,
         [GUARD_INSTALL_KUBECONFIG] = guard_template_kubeconfig,
+        [GUARD_INSTALL_GUARD_KUBECONFIG] = guard_template_guard_kubeconfig,
+        [GUARD_INSTALL_DEPLOYMENT] = guard_template_deployment,
 };
 static_assert(nd_count_of(templates) == GUARD_INSTALL_PARTS);
 
@@ -84,6 +88,16 @@ static void write_template(const char *template, const struct guard_install_sett
                         {.name = "server-name", .value = server},
                         {.name = "client-certificate", .value = settings->client_certificate},
                         {.name = "client-key", .value = settings->client_key},
+                        {.name = "user", .value = settings->user},
+                        {.name = "server", .value = settings->server},
+                        {.name = "cluster-ca", .value = settings->cluster_ca},
+                        {.name = "token-file", .value = settings->token_file},
+                        {.name = "own-certificate", .value = settings->own_certificate},
+                        {.name = "own-key", .value = settings->own_key},
+                        {.name = "image", .value = settings->image},
+                        {.name = "client-ca", .value = settings->client_ca},
+                        {.name = "config", .value = settings->config},
+                        {.name = "config-path", .value = settings->config ? "/etc/nodens/guard/guard.yaml" : nullptr},
                         {.name = "constraint", .value = constraint ? constraint->scc.metadata.name : nullptr},
                         {.name = "for_all_users", .value = set_if(constraint && constraint->for_all_users)},
                         {},
@@ -95,6 +109,8 @@ void guard_install_manifest_write(enum guard_install_part part, const struct gua
                                   struct nd_text *text) {
         if (part != GUARD_INSTALL_CONSTRAINTS) {
                 write_template(templates[part], settings, nullptr, text);
+                if (part == GUARD_INSTALL_DEPLOYMENT && settings->api_servers)
+                        write_template(templates[GUARD_INSTALL_NETWORK], settings, nullptr, text);
                 return;
         }
         for (size_t i = 0; i < nd_scc_default_count; i++) {

@@ -20,6 +20,17 @@ struct guard_install_settings {
         const char *client_certificate, *client_key;
         const char *api_servers; /* networks, separated by commas; nullptr: unknown */
         uint16_t port;           /* of the guard's pods */
+        /* gets the guard's permissions besides the service account; nullptr: none */
+        const char *user;
+        /* for the guard's own kubeconfig: address of the API server, paths on the guard's host */
+        const char *server;
+        const char *cluster_ca;
+        const char *token_file; /* or, if nullptr: */
+        const char *own_certificate, *own_key;
+        /* for the Deployment; texts of files */
+        const char *image;
+        const char *client_ca;
+        const char *config; /* nullptr: defaults */
 };
 
 enum guard_install_part {
@@ -31,7 +42,9 @@ enum guard_install_part {
         GUARD_INSTALL_NETWORK, /* a NetworkPolicy; needs api_servers */
         /* a file for the API server that gives it a client certificate for webhooks */
         GUARD_INSTALL_ADMISSION,
-        GUARD_INSTALL_KUBECONFIG, /* the kubeconfig that this file names */
+        GUARD_INSTALL_KUBECONFIG,       /* the kubeconfig that this file names */
+        GUARD_INSTALL_GUARD_KUBECONFIG, /* the guard's own; needs server */
+        GUARD_INSTALL_DEPLOYMENT,       /* needs image; with api_servers also a NetworkPolicy */
         GUARD_INSTALL_PARTS,
 };
 

@@ -26,7 +26,9 @@ void guard_template_write(const char *template, const struct guard_template_valu
 
 extern const char guard_template_admission[];
 extern const char guard_template_crd[];
+extern const char guard_template_deployment[];
 extern const char guard_template_grant[];
+extern const char guard_template_guard_kubeconfig[];
 extern const char guard_template_kubeconfig[];
 extern const char guard_template_network[];
 extern const char guard_template_rbac[];

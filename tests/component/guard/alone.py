@@ -215,7 +215,7 @@ def review(**request: Any) -> dict[str, Any]:
 
 
 def default_constraints(inside: chroot.Prepared) -> list[dict[str, Any]]:
-    done = inside.capture([GUARD, "manifest", "constraints"])
+    done = inside.capture([GUARD, "manifest", "--json", "constraints"])
     assert done.returncode == 0, done.stderr
     made = [json.loads(one) for one in done.stdout.split("\n---\n")]
     return [one | {"metadata": one["metadata"] | {"resourceVersion": "1"}} for one in made if one["kind"] == "SecurityContextConstraints"]
