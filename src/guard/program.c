@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guard/program.h"
 
+#include "guard/certificate.h"
 #include "guard/manifest.h"
 #include "guard/serve.h"
 
@@ -17,6 +18,11 @@ static const struct nd_option_command commands[] = {
          .options = guard_manifest_options,
          .settings_size = sizeof(struct guard_manifest_settings),
          .run = guard_manifest_run},
+        {.name = "certificate",
+         .summary = "make or renew the guard's certificate, signed by an authority of its own",
+         .options = guard_certificate_options,
+         .settings_size = sizeof(struct guard_certificate_settings),
+         .run = guard_certificate_run},
         {},
 };
 
