@@ -5,7 +5,7 @@
  *   One thread, one loop: watches of the API server fill @store and @rbac, the server hands reviews
  *   to the webhooks by their routes. Reviews are only decided once every list was read and while
  *   namespaces and constraints are current: until then /readyz fails, and reviews are denied with a
- *   response that can be retried. */
+ *   response that can be retried. @health has the reason. */
 #include "guard/daemon.h"
 
 #include <inttypes.h>
@@ -33,14 +33,11 @@ static void start_allocator(struct guard_daemon *guard) {
                                                                                 .log = on_allocator});
 }
 
+/* All lists were read. */
 static void on_ready(void *userdata) {
         struct guard_daemon *guard = userdata;
-        nd_autofree char *status =
-                nd_format("ready: %zu namespaces, %zu constraints; webhooks on port %u", guard->store.namespaces.map.count,
-                          guard->store.constraints.map.count, guard->config.port);
 
-        nd_log(ND_LOG_INFO, status);
-        nd_notify_ready(status);
+        guard_health_update(&guard->health);
         start_allocator(guard);
 }
 
@@ -57,12 +54,19 @@ static void warn_about_clients(const struct guard_daemon *guard) {
                        nd_field("address", guard->config.address));
 }
 
+static void on_certificate(const char *problem, time_t expires, void *userdata) {
+        struct guard_health *health = userdata;
+
+        health->certificate_expires = expires;
+        guard_health_set(health, GUARD_PROBLEM_CERTIFICATE, problem, true);
+}
+
 static struct nd_error *start_server(struct guard_daemon *guard) {
         nd_cleanup(guard_certificate_texts_done) struct guard_certificate_texts texts = {};
         const struct guard_config *config = &guard->config;
 
-        guard->certificate.certificate = config->certificate;
-        guard->certificate.key = config->key;
+        guard->certificate = (struct guard_certificate) {
+                .certificate = config->certificate, .key = config->key, .report = on_certificate, .userdata = &guard->health};
         if (!config->client_ca)
                 return nd_error_new(ND_INVALID, 0,
                                     "clientCA is not set: set it to the CA that signs the API servers' client certificates, "
@@ -102,14 +106,20 @@ static struct nd_error *name_guard(struct guard_daemon *guard) {
 }
 
 static struct nd_error *start_client(struct guard_daemon *guard) {
-        nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig cluster = {};
+        const struct nd_kubeconfig *cluster = &guard->credentials.config;
 
-        nd_try(nd_kubeconfig_find(guard->config.kubeconfig, &cluster));
-        nd_try(nd_api_new(guard->loop, &cluster, &guard->api));
+        nd_try(guard_health_start(&guard->health, guard->loop, &guard->watches));
+        guard->credentials.path = guard->config.kubeconfig;
+        nd_try(nd_error_wrap(guard_credentials_start(&guard->credentials, guard->loop, &guard->health, &guard->api), "%s",
+                             guard->config.kubeconfig
+                                     ? "credentials for the API server (CREDENTIALS in nodens-guard(8) says how to "
+                                       "make them)"
+                                     : "no kubeconfig in '" GUARD_DIRECTORY
+                                       "' (CREDENTIALS in nodens-guard(8) says how to make one)"));
         guard->access_reviews = guard_access_reviews_new(guard->api, guard->config.group);
-        guard->namespace = nd_strdup(guard->config.namespace                                         ? guard->config.namespace
-                                     : cluster.token_file && cluster.namespace && *cluster.namespace ? cluster.namespace
-                                                                                                     : "nodens-system");
+        guard->namespace = nd_strdup(guard->config.namespace ? guard->config.namespace
+                                     : cluster->token_file && cluster->namespace && *cluster->namespace ? cluster->namespace
+                                                                                                        : "nodens-system");
         return name_guard(guard);
 }
 
@@ -121,7 +131,8 @@ static struct nd_error *start_watches(struct guard_daemon *guard) {
                                                  .access_reviews = guard->access_reviews,
                                                  .watches = &guard->watches,
                                                  .metrics = &guard->metrics};
-        guard->routes.webhook = &guard->webhook;
+        guard->routes = (struct guard_routes) {
+                .webhook = &guard->webhook, .health = &guard->health, .credentials = &guard->credentials};
         return guard_watches_start(&guard->watches,
                                    &(struct guard_watches_settings) {.loop = guard->loop,
                                                                      .api = guard->api,
@@ -151,14 +162,18 @@ struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
                 r = sd_event_set_watchdog(guard->loop, true);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "run the event loop");
-        nd_notify_status("reading namespaces, constraints and RBAC objects from the API server");
         nd_try(start_client(guard));
         nd_try(start_watches(guard));
-        return start_server(guard);
+        nd_try(start_server(guard));
+        /* An API server that is away must not hold up the boot of its own host: STATUS= and /readyz
+         * say whether reviews are decided. */
+        nd_notify_ready("reading namespaces, constraints and RBAC objects from the API server");
+        return nullptr;
 }
 
 void guard_daemon_done(struct guard_daemon *guard) {
         guard_certificate_done(&guard->certificate);
+        guard_health_done(&guard->health);
         guard_watches_done(&guard->watches);
         guard_allocator_free(nd_take_ptr(guard->watches.allocator));
         if (guard->api)
@@ -168,6 +183,7 @@ void guard_daemon_done(struct guard_daemon *guard) {
         free(guard->namespace);
         guard_access_reviews_free(guard->access_reviews);
         nd_api_free(guard->api);
+        guard_credentials_done(&guard->credentials);
         guard_store_done(&guard->store);
         guard_rbac_done(&guard->rbac);
         sd_event_unref(guard->loop);

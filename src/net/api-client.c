@@ -32,9 +32,10 @@ enum {
         AT_ONCE = 32,
         SHARE_AT_ONCE = 20,
         ANSWER_BYTES = 1 << 20,
+        /* Bits of CURLINFO_SSL_VERIFYRESULT, which are those of GnuTLS. */
+        VERIFY_SIGNER = 1 << 6,
+        VERIFY_EXPIRED = 1 << 10,
 };
-
-static constexpr uint64_t token_age_us = 30 * ND_SECOND_US;
 
 enum state {
         CALL_WAITING,
@@ -71,11 +72,13 @@ struct nd_api {
         char *server;
         char *origin;                  /* prefix of URLs */
         struct curl_slist *connect_to; /* set if URLs name another host than the server */
-        char *token, *token_file;
-        uint64_t token_read_us;
+        char *token;
+        char *identity; /* see identity_of() */
         int ca_fd, certificate_fd, key_fd;
         bool insecure;
         bool renew; /* close all connections */
+        void (*observe)(const struct nd_api_answer *answer, void *userdata);
+        void *observer;
 };
 
 static void settle(struct nd_api *api) {
@@ -175,6 +178,12 @@ static void end_all(struct queue *queue) {
                 end_call(call);
 }
 
+static void free_token(struct nd_api *api) {
+        if (api->token)
+                explicit_bzero(api->token, strlen(api->token));
+        free(nd_take_ptr(api->token));
+}
+
 void nd_api_free(struct nd_api *api) {
         if (!api)
                 return;
@@ -191,8 +200,8 @@ void nd_api_free(struct nd_api *api) {
         free(api->server);
         free(api->origin);
         curl_slist_free_all(api->connect_to);
-        free(api->token);
-        free(api->token_file);
+        free_token(api);
+        free(api->identity);
         free(api);
 }
 
@@ -201,6 +210,34 @@ sd_event *nd_api_loop(struct nd_api *api) {
 }
 
 /* ---- completion ---- */
+
+void nd_api_observe(struct nd_api *api, void (*observe)(const struct nd_api_answer *answer, void *userdata), void *userdata) {
+        api->observe = observe;
+        api->observer = userdata;
+}
+
+static enum nd_api_fault fault_of(const struct nd_api_call *call, CURLcode result) {
+        long verified = 0;
+
+        if (result == CURLE_OPERATION_TIMEDOUT)
+                return ND_API_FAULT_TIMEOUT;
+        if (result != CURLE_PEER_FAILED_VERIFICATION)
+                return ND_API_FAULT_CONNECTION;
+        (void) curl_easy_getinfo(call->easy, CURLINFO_SSL_VERIFYRESULT, &verified);
+        return verified & VERIFY_EXPIRED  ? ND_API_FAULT_EXPIRED
+               : verified & VERIFY_SIGNER ? ND_API_FAULT_SIGNER
+                                          : ND_API_FAULT_CERTIFICATE;
+}
+
+/* libcurl's text names the memfds of the certificates, which mean nothing to a reader. */
+static struct nd_error *no_response(struct nd_api_call *call, CURLcode result) {
+        char *files = strstr(call->words, " (CAfile");
+
+        if (files)
+                *files = '\0';
+        return nd_error_new(ND_UNAVAILABLE, 0, "%s: %s", call->api->server,
+                            call->words[0] ? call->words : curl_easy_strerror(result));
+}
 
 static void tell(struct nd_api_call *call, CURLcode result) {
         nd_autoerror struct nd_error *error = nullptr;
@@ -219,11 +256,15 @@ static void tell(struct nd_api_call *call, CURLcode result) {
         else if (result == CURLE_OPERATION_TIMEDOUT)
                 error = nd_error_new(ND_DEADLINE, ETIMEDOUT, "%s", call->api->server);
         else if (result != CURLE_OK)
-                error = nd_error_new(ND_UNAVAILABLE, 0, "%s: %s", call->api->server,
-                                     call->words[0] ? call->words : curl_easy_strerror(result));
+                error = no_response(call, result);
         else if (answer.status < 200 || answer.status > 299)
                 error = nd_api_refusal(answer.status, answer.body, answer.length);
         answer.error = error;
+        if (result != CURLE_OK && result != CURLE_WRITE_ERROR) /* which is our own */
+                answer.fault = fault_of(call, result);
+        /* what nd_api_stop() ends says nothing about the API server */
+        if (call->api->observe && result != CURLE_ABORTED_BY_CALLBACK)
+                call->api->observe(&answer, call->api->observer);
         call->request.done(&answer, call->request.userdata);
 }
 
@@ -350,22 +391,6 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *userdata) {
         return call->answer.overflow ? CURL_WRITEFUNC_ERROR : length;
 }
 
-static void refresh_token(struct nd_api *api) {
-        nd_autoerror struct nd_error *error = nullptr;
-        char *token = nullptr;
-
-        if (!api->token_file || nd_clock_us() - api->token_read_us < token_age_us)
-                return;
-        error = nd_file_read_kernel(api->token_file, ND_KUBECONFIG_TOKEN, &token);
-        if (error)
-                return; /* the old one may still be valid; if not, the API server rejects it */
-        if (api->token)
-                explicit_bzero(api->token, strlen(api->token));
-        free(api->token);
-        api->token = token;
-        api->token_read_us = nd_clock_us();
-}
-
 static void append(struct curl_slist **list, const char *line) {
         struct curl_slist *longer = curl_slist_append(*list, line);
 
@@ -392,6 +417,8 @@ static void set_certificates(struct nd_api *api, CURL *easy) {
 
         /* Reading a directory of certificates costs 8 MB. */
         (void) curl_easy_setopt(easy, CURLOPT_CAPATH, (char *) nullptr);
+        /* the path of a memfd names another authority after nd_api_reload() */
+        (void) curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
         if (api->ca_fd >= 0)
                 (void) curl_easy_setopt(easy, CURLOPT_CAINFO, path_of(api->ca_fd, path));
         if (api->certificate_fd >= 0)
@@ -432,7 +459,6 @@ static void set_message(struct nd_api_call *call) {
                 add_header(call, "Content-Type", request->content_type ? request->content_type : "application/json");
         }
         add_header(call, "Accept", "application/json");
-        refresh_token(call->api);
         if (call->api->token) {
                 nd_autofree char *bearer = nd_format("Bearer %s", call->api->token);
 
@@ -557,12 +583,9 @@ static struct nd_error *memory_file(const char *text, int *ret) {
         return nullptr;
 }
 
-static struct nd_error *prepare(struct nd_api *api, const struct nd_kubeconfig *config) {
+static struct nd_error *prepare(struct nd_api *api) {
         int r;
 
-        nd_try(memory_file(config->ca, &api->ca_fd));
-        nd_try(memory_file(config->certificate, &api->certificate_fd));
-        nd_try(memory_file(config->key, &api->key_fd));
         api->multi = curl_multi_init();
         if (!api->multi)
                 return nd_error_new(ND_INTERNAL, ENOMEM, "start libcurl");
@@ -587,14 +610,59 @@ static void set_server(struct nd_api *api, const struct nd_kubeconfig *config) {
         const char *bracket = strrchr(authority, ']'), *colon = strrchr(authority, ':');
         nd_autofree char *to = nullptr;
 
-        api->server = nd_strdup(config->server);
+        nd_strset(&api->server, config->server);
+        curl_slist_free_all(nd_take_ptr(api->connect_to));
         if (!config->tls_server_name) {
-                api->origin = nd_strdup(config->server);
+                nd_strset(&api->origin, config->server);
                 return;
         }
         to = nd_format("::%s%s", authority, colon && colon > bracket ? "" : ":443");
         append(&api->connect_to, to);
+        free(api->origin);
         api->origin = nd_format("https://%s%s", config->tls_server_name, path ? path : "");
+}
+
+/* What a connection depends on. */
+static char *identity_of(const struct nd_kubeconfig *config) {
+        return nd_format("%s\n%s\n%d\n%s\n%s", config->server, config->tls_server_name ? config->tls_server_name : "",
+                         config->insecure, config->ca ? config->ca : "", config->certificate ? config->certificate : "");
+}
+
+static void set_token(struct nd_api *api, const struct nd_kubeconfig *config) {
+        free_token(api);
+        api->token = config->token ? nd_strdup(config->token) : nullptr;
+}
+
+static struct nd_error *set_identity(struct nd_api *api, const struct nd_kubeconfig *config) {
+        nd_autoclose int ca_fd = -EBADF, certificate_fd = -EBADF, key_fd = -EBADF;
+
+        nd_try(memory_file(config->ca, &ca_fd));
+        nd_try(memory_file(config->certificate, &certificate_fd));
+        nd_try(memory_file(config->key, &key_fd));
+        nd_close_fd(&api->ca_fd);
+        nd_close_fd(&api->certificate_fd);
+        nd_close_fd(&api->key_fd);
+        api->ca_fd = nd_take_fd(ca_fd);
+        api->certificate_fd = nd_take_fd(certificate_fd);
+        api->key_fd = nd_take_fd(key_fd);
+        api->insecure = config->insecure;
+        set_server(api, config);
+        free(api->identity);
+        api->identity = identity_of(config);
+        return nullptr;
+}
+
+/* A new token is used by later requests. With another certificate or address everything reconnects:
+ * a request that has no connection yet names the former memfds. */
+struct nd_error *nd_api_reload(struct nd_api *api, const struct nd_kubeconfig *config) {
+        nd_autofree char *identity = identity_of(config);
+
+        if (!nd_streq(identity, api->identity)) {
+                nd_try(set_identity(api, config));
+                nd_api_renew(api);
+        }
+        set_token(api, config);
+        return nullptr;
 }
 
 static void api_done(struct nd_api **api) {
@@ -606,12 +674,9 @@ struct nd_error *nd_api_new(sd_event *loop, const struct nd_kubeconfig *config, 
 
         api->ca_fd = api->certificate_fd = api->key_fd = -EBADF;
         api->loop = sd_event_ref(loop);
-        set_server(api, config);
-        api->token = config->token ? nd_strdup(config->token) : nullptr;
-        api->token_file = config->token_file ? nd_strdup(config->token_file) : nullptr;
-        api->token_read_us = nd_clock_us();
-        api->insecure = config->insecure;
-        nd_try(prepare(api, config));
+        nd_try(set_identity(api, config));
+        set_token(api, config);
+        nd_try(prepare(api));
         *ret = nd_take_ptr(api);
         return nullptr;
 }

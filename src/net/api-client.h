@@ -16,9 +16,27 @@ struct nd_api_call;
 [[nodiscard]] struct nd_error *nd_api_new(sd_event *loop, const struct nd_kubeconfig *config, struct nd_api **ret);
 void nd_api_free(struct nd_api *api); /* pending requests are dropped without done() */
 
+/* Uses this address and these credentials from now on. A new token does not affect requests that
+ * are open; with another address or certificate they end with an error. Nothing changes on an
+ * error. */
+[[nodiscard]] struct nd_error *nd_api_reload(struct nd_api *api, const struct nd_kubeconfig *config);
+
+/* Why there is no response. */
+enum nd_api_fault {
+        ND_API_FAULT_NONE,
+        ND_API_FAULT_CONNECTION,
+        ND_API_FAULT_TIMEOUT,
+        /* The server's certificate: expired, of another authority, or not valid otherwise, for
+         * instance for its name. */
+        ND_API_FAULT_EXPIRED,
+        ND_API_FAULT_SIGNER,
+        ND_API_FAULT_CERTIFICATE,
+};
+
 struct nd_api_answer {
         /* No response, or its status is not 2xx: then errno is the HTTP status. */
         const struct nd_error *error;
+        enum nd_api_fault fault;
         long status;      /* 0: no response */
         const char *body; /* NUL-terminated; "" if piece() took it */
         size_t length;
@@ -52,6 +70,9 @@ void nd_api_stop(struct nd_api *api);
 /* Closes all connections: a dead one would be reused for the next request, and all requests share
  * it. Pending requests end with an error. */
 void nd_api_renew(struct nd_api *api);
+
+/* Calls observe() with each answer, before the request's done(). It must not send requests. */
+void nd_api_observe(struct nd_api *api, void (*observe)(const struct nd_api_answer *answer, void *userdata), void *userdata);
 
 /* Appends one escaped component of a path or query. */
 struct nd_text;

@@ -22,6 +22,7 @@ void nd_kubeconfig_done(struct nd_kubeconfig *config) {
         free(config->token);
         free(config->token_file);
         free(config->namespace);
+        free(config->file);
         free(config->ca_file);
         free(config->certificate_file);
         free(config->key_file);
@@ -153,6 +154,13 @@ static struct nd_error *read_beside(const char *directory, char **path, size_t c
         return *ret ? nullptr : nd_file_read_kernel(joined, ceiling, ret);
 }
 
+static struct nd_error *read_files(const char *directory, struct nd_kubeconfig *config) {
+        nd_try(read_beside(directory, &config->ca_file, ND_KUBECONFIG_PEM, &config->ca));
+        nd_try(read_beside(directory, &config->certificate_file, ND_KUBECONFIG_PEM, &config->certificate));
+        nd_try(read_beside(directory, &config->key_file, ND_KUBECONFIG_PEM, &config->key));
+        return read_beside(directory, &config->token_file, ND_KUBECONFIG_TOKEN, &config->token);
+}
+
 struct nd_error *nd_kubeconfig_load(const char *path, const char *context, struct nd_kubeconfig *ret) {
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig config = {};
         nd_autofree char *text = nullptr, *directory = nullptr;
@@ -161,10 +169,8 @@ struct nd_error *nd_kubeconfig_load(const char *path, const char *context, struc
         nd_try(nd_file_read_kernel(path, ND_KUBECONFIG_BYTES, &text));
         nd_try(nd_error_wrap(nd_kubeconfig_parse(text, strlen(text), context, &config), "kubeconfig '%s'", path));
         directory = slash ? nd_strndup(path, (size_t) (slash - path)) : nd_strdup(".");
-        nd_try(read_beside(directory, &config.ca_file, ND_KUBECONFIG_PEM, &config.ca));
-        nd_try(read_beside(directory, &config.certificate_file, ND_KUBECONFIG_PEM, &config.certificate));
-        nd_try(read_beside(directory, &config.key_file, ND_KUBECONFIG_PEM, &config.key));
-        nd_try(read_beside(directory, &config.token_file, ND_KUBECONFIG_TOKEN, &config.token));
+        nd_try(nd_error_wrap(read_files(directory, &config), "kubeconfig '%s'", path));
+        config.file = nd_strdup(path);
         *ret = nd_take(config, (struct nd_kubeconfig) {});
         return nullptr;
 }
@@ -186,6 +192,29 @@ struct nd_error *nd_kubeconfig_of_pod(const char *directory, struct nd_kubeconfi
         nd_ignore(nd_file_read_kernel(namespace_file, 256, &config.namespace)); /* optional */
         *ret = nd_take(config, (struct nd_kubeconfig) {});
         return nullptr;
+}
+
+/* HEADER.PAYLOAD.SIGNATURE, each in base64 for URLs, without padding. */
+uint64_t nd_kubeconfig_token_expiry(const char *token) {
+        const char *payload = strchr(token, '.'), *end = payload ? strchr(payload + 1, '.') : nullptr;
+        nd_autofree char *encoded = nullptr, *text = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
+        nd_autoerror struct nd_error *error = nullptr;
+        yyjson_val *expiry;
+
+        if (!end)
+                return 0;
+        payload++;
+        encoded = nd_format("%.*s%.*s", (int) (end - payload), payload, (int) (-(end - payload) & 3), "===");
+        for (char *c = encoded; *c; c++)
+                *c = (char) (*c == '-' ? '+' : *c == '_' ? '/' : *c);
+        error = nd_base64_parse(encoded, &text);
+        if (!error)
+                error = nd_json_parse(text, strlen(text), ND_KUBECONFIG_TOKEN, &doc);
+        if (error)
+                return 0;
+        expiry = yyjson_obj_get(yyjson_doc_get_root(doc), "exp");
+        return yyjson_is_uint(expiry) ? yyjson_get_uint(expiry) : 0;
 }
 
 struct nd_error *nd_kubeconfig_find(const char *path, struct nd_kubeconfig *ret) {

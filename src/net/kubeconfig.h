@@ -6,6 +6,8 @@
  * an error. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/error.h"
 
 enum {
@@ -21,10 +23,12 @@ struct nd_kubeconfig {
         char *certificate;     /* PEM, needs the key; nullptr: none */
         char *key;
         char *token;
-        char *token_file; /* read again from time to time: the kubelet rotates tokens of pods */
-        char *namespace;  /* nullptr: not set */
-        bool insecure;    /* the server's certificate is not checked */
-        /* Paths until nd_kubeconfig_load() has read them. */
+        char *token_file;
+        char *namespace; /* nullptr: not set */
+        bool insecure;   /* the server's certificate is not checked */
+        /* The files that were read, for a caller that reads them again when they change; nullptr:
+         * not from a file. */
+        char *file; /* the kubeconfig itself */
         char *ca_file;
         char *certificate_file;
         char *key_file;
@@ -42,6 +46,10 @@ void nd_kubeconfig_done(struct nd_kubeconfig *config);
 
 /* Reads the service account files of a pod. directory nullptr: the default place. */
 [[nodiscard]] struct nd_error *nd_kubeconfig_of_pod(const char *directory, struct nd_kubeconfig *ret);
+
+/* When a token expires, in seconds since 1970: a service account's is a JSON Web Token. 0: unknown.
+ * The signature is not checked. */
+[[nodiscard]] uint64_t nd_kubeconfig_token_expiry(const char *token);
 
 /* The file if given; else a pod's files; else $KUBECONFIG; else ~/.kube/config. */
 [[nodiscard]] struct nd_error *nd_kubeconfig_find(const char *path, struct nd_kubeconfig *ret);

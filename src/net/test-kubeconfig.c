@@ -63,6 +63,7 @@ static void paths_are_relative_to_the_kubeconfig([[maybe_unused]] void **state) 
         assert_string_equal(config.ca, "PEM");
         assert_string_equal(config.token, "secret");
         assert_string_equal(config.token_file, token);
+        assert_string_equal(config.file, path);
 }
 
 static void unsupported_users_and_contexts_are_refused_with_the_reason([[maybe_unused]] void **state) {
@@ -95,12 +96,24 @@ static void a_pods_configuration_comes_from_files_and_variables([[maybe_unused]]
         (void) unsetenv("KUBERNETES_SERVICE_HOST");
 }
 
+static void a_tokens_expiry_is_read([[maybe_unused]] void **state) {
+        /* {"aud":["x"],"exp":1794800000}, once with characters of the URL alphabet before it */
+        assert_int_equal(nd_kubeconfig_token_expiry("e30.eyJhdWQiOlsieCJdLCJleHAiOjE3OTQ4MDAwMDB9.c2ln"), 1794800000);
+        assert_int_equal(nd_kubeconfig_token_expiry("e30.eyJhIjoiw7_Dvj8-IiwiZXhwIjoxNzk0ODAwMDAwfQ.c2ln"), 1794800000);
+        assert_int_equal(nd_kubeconfig_token_expiry(""), 0);
+        assert_int_equal(nd_kubeconfig_token_expiry("a.b"), 0);
+        assert_int_equal(nd_kubeconfig_token_expiry("..."), 0);
+        assert_int_equal(nd_kubeconfig_token_expiry("e30.e30.x"), 0);
+        assert_int_equal(nd_kubeconfig_token_expiry("e30.eyJleHAiOi0xfQ.x"), 0); /* {"exp":-1} */
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_current_context_is_taken),
                 cmocka_unit_test(paths_are_relative_to_the_kubeconfig),
                 cmocka_unit_test(unsupported_users_and_contexts_are_refused_with_the_reason),
                 cmocka_unit_test(a_pods_configuration_comes_from_files_and_variables),
+                cmocka_unit_test(a_tokens_expiry_is_read),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

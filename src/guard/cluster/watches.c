@@ -69,11 +69,16 @@ static void on_begin(void *userdata) {
         guard_table_begin(table_of(userdata));
 }
 
+static void forget_trouble(struct guard_watch *watch) {
+        if (watch->trouble)
+                free(nd_take_ptr(watch->trouble));
+}
+
 static void on_put(yyjson_val *object, void *userdata) {
         struct guard_watch *watch = userdata;
         struct guard_watches *w = watch->watches;
 
-        watch->warned = false;
+        forget_trouble(watch);
         switch (watch->kind) {
         case GUARD_KIND_CONSTRAINT:
                 guard_store_put_constraint(w->settings.store, object);
@@ -115,14 +120,26 @@ static void on_removed(yyjson_val *object, void *userdata) {
                 guard_table_remove(table_of(watch), nd_api_name(object));
 }
 
-/* Logged once until an event arrives again: the watch retries without limit. */
+static const char *remedy(const struct guard_watch *watch, int status) {
+        if (status == 403)
+                return "; `nodens-guard manifest rbac` prints the rights that the guard needs";
+        if (status == 404 && watch->kind == GUARD_KIND_CONSTRAINT)
+                return "; `nodens-guard manifest crd` prints the missing definition";
+        return "";
+}
+
+/* Logged once until an object arrives again: the watch retries without limit. What concerns all
+ * watches is logged by credentials.c: that the API server does not respond (no HTTP status), and
+ * that it refuses the credentials. */
 static void on_trouble(const struct nd_error *error, void *userdata) {
         struct guard_watch *watch = userdata;
+        int status = nd_error_errno(error);
+        nd_autofree char *text = nd_format("cannot read %s: %s%s", watch->path, nd_error_text(error), remedy(watch, status));
+        bool is_of_kind = status >= 400 && status != 401;
 
-        if (!watch->warned)
-                nd_log(ND_LOG_WARNING, "watch was interrupted, retrying", nd_field("path", watch->path),
-                       nd_field("error", nd_error_text(error)));
-        watch->warned = true;
+        nd_log(is_of_kind && !watch->trouble ? ND_LOG_WARNING : ND_LOG_DEBUG, text);
+        if (is_of_kind)
+                nd_strset(&watch->trouble, text);
 }
 
 static void on_listed(void *userdata);
@@ -213,7 +230,7 @@ static void on_listed(void *userdata) {
         struct guard_watches *w = watch->watches;
 
         guard_table_listed(table_of(watch));
-        watch->warned = false;
+        forget_trouble(watch);
         if (is_synced(w, GUARD_KIND_ROLE) && is_synced(w, GUARD_KIND_CLUSTER_ROLE))
                 start_watches(w, true);
         if (is_of_bindings(watch->kind) && is_listed(w, GUARD_KIND_BINDING) && is_listed(w, GUARD_KIND_CLUSTER_BINDING))
@@ -237,6 +254,17 @@ bool guard_watches_are_ready(const struct guard_watches *w) {
 bool guard_watches_are_current(const struct guard_watches *w) {
         return nd_api_watch_is_current(w->kinds[GUARD_KIND_NAMESPACE].watch) &&
                nd_api_watch_is_current(w->kinds[GUARD_KIND_CONSTRAINT].watch);
+}
+
+const char *guard_watches_trouble(const struct guard_watches *w) {
+        for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++) {
+                bool is_missing = !is_synced(w, kind) ||
+                                  (kind <= GUARD_KIND_NAMESPACE && !nd_api_watch_is_current(w->kinds[kind].watch));
+
+                if (is_missing && w->kinds[kind].trouble)
+                        return w->kinds[kind].trouble;
+        }
+        return nullptr;
 }
 
 bool guard_watches_have_fresh_rbac(const struct guard_watches *w) {
@@ -268,5 +296,6 @@ void guard_watches_done(struct guard_watches *w) {
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++) {
                 nd_api_watch_free(nd_take_ptr(w->kinds[kind].watch));
                 free(nd_take_ptr(w->kinds[kind].path));
+                free(nd_take_ptr(w->kinds[kind].trouble));
         }
 }

@@ -38,7 +38,8 @@ struct guard_watch {
         enum guard_kind kind;
         char *path;
         struct nd_api_watch *watch;
-        bool warned; /* that it is interrupted */
+        /* why the last list or watch failed; nullptr: an object was received since */
+        char *trouble;
 };
 
 struct guard_watches {
@@ -63,6 +64,8 @@ void guard_watches_done(struct guard_watches *watches);
 bool guard_watches_are_ready(const struct guard_watches *watches);
 /* Whether namespaces and constraints are current. */
 bool guard_watches_are_current(const struct guard_watches *watches);
+/* Why lists are missing or not current, as far as the API server said so; nullptr: it did not. */
+const char *guard_watches_trouble(const struct guard_watches *watches);
 bool guard_watches_have_fresh_rbac(const struct guard_watches *watches);
 /* Whether no binding to a role that grants something is missing. */
 bool guard_watches_have_whole_rbac(const struct guard_watches *watches);

@@ -13,23 +13,25 @@ enum {
         NAMES = 256,
 };
 
-/* Returns the path of the CA of clients among the unit's credentials, if there is one. */
-static char *offered_authority(const char *credentials) {
-        nd_autofree char *path = credentials && *credentials == '/' ? nd_format("%s/client-ca.crt", credentials) : nullptr;
+/* The path of a file in this directory, if there is one. A file that cannot be looked at counts:
+ * reading it gives the reason. */
+static char *existing(const char *directory, const char *name) {
+        nd_autofree char *path = nd_format("%s/%s", directory, name);
 
-        return path && access(path, F_OK) == 0 ? nd_take_ptr(path) : nullptr;
+        return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR) ? nd_take_ptr(path) : nullptr;
 }
 
-/* A unit passes its files as credentials, so that the guard needs no permission to read them. */
+/* A unit may pass the files as credentials. These are copies made at its start: renewed files need
+ * a restart then. */
 void guard_config_init(struct guard_config *ret) {
         const char *credentials = getenv("CREDENTIALS_DIRECTORY");
-        const char *directory = credentials && *credentials == '/' ? credentials : "/etc/nodens/guard";
+        const char *directory = credentials && *credentials == '/' ? credentials : GUARD_DIRECTORY;
 
         *ret = (struct guard_config) {.address = nd_strdup("0.0.0.0"),
                                       .port = 9443,
                                       .certificate = nd_format("%s/tls.crt", directory),
                                       .key = nd_format("%s/tls.key", directory),
-                                      .kubeconfig = directory == credentials ? nd_format("%s/kubeconfig", directory) : nullptr,
+                                      .kubeconfig = existing(directory, "kubeconfig"),
                                       .group = nd_strdup("security.nodens.io"),
                                       .ids_per_pod = 65536,
                                       .connections = 1000,
@@ -37,7 +39,7 @@ void guard_config_init(struct guard_config *ret) {
                                       .allocate = true,
                                       .default_mode = nd_strdup("warn")};
         nd_strings_add(&ret->client_names, GUARD_CLIENT_NAME);
-        ret->client_ca = offered_authority(credentials);
+        ret->client_ca = existing(directory, "client-ca.crt");
         guard_standards_init(&ret->standards);
 }
 

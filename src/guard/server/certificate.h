@@ -15,6 +15,13 @@ struct guard_certificate {
         const char *certificate, *key; /* paths, the caller's */
         const char *client_ca;         /* nullptr: clients need no certificate */
         struct guard_server *server;
+        /* Called with each look at the files: why API servers do not accept the certificate;
+         * nullptr: no reason. */
+        void (*report)(const char *problem, time_t expires, void *userdata);
+        void *userdata;
+        time_t expires;
+        /* when the log last said that it expires soon; 0: never */
+        uint64_t warned_us;
         struct stat stamps[GUARD_CERTIFICATE_FILES]; /* of the files as last read */
         sd_event_source *timer;
 };
@@ -28,8 +35,8 @@ struct guard_certificate_texts {
 void guard_certificate_texts_done(struct guard_certificate_texts *texts);
 struct guard_server_files guard_certificate_files(const struct guard_certificate_texts *texts);
 
-/* Polls the files and hands changed ones to the server. Files that cannot be used are logged, and
- * tried again when they change. */
+/* report is set. Polls the files and hands changed ones to the server. Files that cannot be used
+ * are logged, and tried again when they change. */
 [[nodiscard]] struct nd_error *guard_certificate_watch(struct guard_certificate *watched, sd_event *loop,
                                                        struct guard_server *server);
 void guard_certificate_done(struct guard_certificate *watched);

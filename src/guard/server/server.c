@@ -447,6 +447,24 @@ void guard_server_free(struct guard_server *server) {
         free(server);
 }
 
+static struct nd_error *listen_error(const char *address, const char *port, int reason) {
+        if (reason == EADDRINUSE)
+                return nd_error_new(ND_UNAVAILABLE, reason,
+                                    "listen on %s port %s (`ss -ltnp 'sport = :%s'` shows which process has it; `port` in the "
+                                    "configuration sets another)",
+                                    address, port, port);
+        if (reason == EADDRNOTAVAIL)
+                return nd_error_new(
+                        ND_UNAVAILABLE, reason,
+                        "listen on %s port %s (`address` in the configuration must be one of this host, or 0.0.0.0)", address,
+                        port);
+        if (reason == EACCES || reason == EPERM)
+                return nd_error_new(ND_UNAVAILABLE, reason,
+                                    "listen on %s port %s (the unit allows port 9443 only: add SocketBindAllow= in a drop-in)",
+                                    address, port);
+        return nd_error_new(ND_UNAVAILABLE, reason, "listen on %s port %s", address, port);
+}
+
 static struct nd_error *listen_at(struct guard_server *server) {
         struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_PASSIVE},
                         *found;
@@ -466,7 +484,7 @@ static struct nd_error *listen_at(struct guard_server *server) {
                     : 0;
         freeaddrinfo(found);
         if (r != 0)
-                return nd_error_new(ND_UNAVAILABLE, r, "listen on %s port %s", server->settings.address, port);
+                return listen_error(server->settings.address, port, r);
         return nullptr;
 }
 

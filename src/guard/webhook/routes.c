@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "base/log.h"
 #include "guard/webhook/podsecurity-webhook.h"
 #include "guard/webhook/scc-webhook.h"
 
@@ -21,8 +20,18 @@ static void respond_metrics(const struct guard_routes *r, struct guard_exchange 
         nd_autotext struct nd_text text = ND_TEXT(METRICS_BYTES);
 
         guard_metrics_print(webhook->metrics, &text);
-        guard_metrics_value(&text, "nodens_guard_ready", "gauge", "Whether every list was read and reviews are decided.",
-                            guard_watches_are_ready(webhook->watches));
+        guard_metrics_value(
+                &text, "nodens_guard_ready", "gauge",
+                "Whether every list is current, the API server accepts the credentials, and the certificate is valid.",
+                guard_health_is_ready(r->health));
+        guard_metrics_value(&text, "nodens_guard_api_unauthorized_total", "counter",
+                            "Responses of the API server that refuse the guard's credentials (HTTP 401).",
+                            r->health->unauthorized);
+        guard_metrics_value(&text, "nodens_guard_credentials_expiry_timestamp_seconds", "gauge",
+                            "When the token or client certificate for the API server expires; 0 if unknown.",
+                            (uint64_t) guard_credentials_expire(r->credentials));
+        guard_metrics_value(&text, "nodens_guard_certificate_expiry_timestamp_seconds", "gauge",
+                            "When the guard's own certificate expires.", (uint64_t) r->health->certificate_expires);
         guard_metrics_value(&text, "nodens_guard_current", "gauge",
                             "Whether namespaces and constraints are known to be current.",
                             guard_watches_are_current(webhook->watches));
@@ -80,20 +89,6 @@ static const struct route *route_of(const char *path) {
         return nullptr;
 }
 
-/* Logs the transitions only. */
-static void note_staleness(struct guard_routes *r) {
-        const struct guard_watches *watches = r->webhook->watches;
-        bool stale = watches->ready && !guard_watches_are_current(watches);
-
-        if (stale && !r->stale)
-                nd_log(ND_LOG_WARNING,
-                       "no contact with the API server: reviews are denied until namespaces and constraints are known to be "
-                       "current");
-        else if (!stale && r->stale)
-                nd_log(ND_LOG_INFO, "namespaces and constraints are current again");
-        r->stale = stale;
-}
-
 static void on_review(const struct guard_webhook *webhook, struct guard_exchange *exchange, const struct route *route) {
         if (!guard_watches_are_ready(webhook->watches))
                 respond_plain(exchange, 503, "not ready\n");
@@ -107,9 +102,9 @@ void guard_routes_handle(struct guard_exchange *exchange, void *userdata) {
         const char *method = guard_exchange_method(exchange), *path = guard_exchange_path(exchange);
         const struct route *route = route_of(path);
         struct guard_routes *r = userdata;
-        bool ready = guard_watches_are_ready(r->webhook->watches);
+        bool ready = guard_health_is_ready(r->health);
 
-        note_staleness(r);
+        guard_health_update(r->health);
         if (nd_streq(path, "/healthz") || nd_streq(path, "/livez"))
                 respond_plain(exchange, 200, "ok\n");
         else if (nd_streq(path, "/readyz"))

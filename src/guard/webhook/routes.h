@@ -2,12 +2,14 @@
 /* routes.h - the paths that the server answers: webhooks, probes and metrics */
 #pragma once
 
+#include "guard/cluster/credentials.h"
 #include "guard/webhook/webhook.h"
 
 struct guard_routes {
         const struct guard_webhook *webhook;
         const struct guard_server *server; /* for its metrics; set before the first request */
-        bool stale;                        /* logged already that reviews are denied */
+        struct guard_health *health;
+        const struct guard_credentials *credentials;
 };
 
 /* For struct guard_server_settings; userdata is a struct guard_routes. */
