@@ -15,7 +15,7 @@ from nodensdev.env import chroot, goprograms
 
 PODS, PODS_FULL = 60_000, 240_000
 PROGRAMS = 24
-GUARD_TESTS, NODE_TESTS = 41, 6
+GUARD_TESTS, NODE_TESTS = 41, 7
 NAMESPACES, KILLS = 10_000, 50
 FUZZERS = ("pod", "labels", "scc", "review", "rbac", "api-objects", "kubeconfig")
 MINUTE = 60

@@ -167,6 +167,29 @@ def test_an_expired_client_certificate_is_named_and_a_new_one_is_used_without_a_
         wait_until(guard.is_ready, "readiness with another certificate")
 
 
+def test_the_clusters_signer_gives_the_guard_a_client_certificate(plane: Plane) -> None:
+    """By the commands of docs/guard.md."""
+    state = plane.one.state
+    openssl(plane, "req", "-new", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", f"/CN={USER}", "-keyout",
+            f"{STATE}/signed.key", "-out", f"{STATE}/signed.csr")
+    plane.kubectl("create", "-f", "-", stdin=f"""
+apiVersion: certificates.k8s.io/v1
+kind: CertificateSigningRequest
+metadata: {{name: nodens-guard}}
+spec:
+  request: {base64.b64encode((state / "signed.csr").read_bytes()).decode()}
+  signerName: kubernetes.io/kube-apiserver-client
+  usages: [client auth]
+""")
+    plane.kubectl("certificate", "approve", "nodens-guard")
+    plane.kubectl("wait", "--for=jsonpath={.status.certificate}", "csr/nodens-guard", "--timeout=120s")
+    made = plane.kubectl("get", "csr", "nodens-guard", "-o", "jsonpath={.status.certificate}")
+    (state / "signed.crt").write_bytes(base64.b64decode(made))
+    plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "rbac", "--user", USER))
+    with started(plane, "signed", 9476, user={"client-certificate": "signed.crt", "client-key": "signed.key"}) as guard:
+        wait_until(guard.is_ready, "readiness")
+
+
 def test_rights_that_are_missing_are_named_with_the_way_to_get_them(plane: Plane) -> None:
     certificate(plane, "without", "-days", "1", subject="/CN=without-rights")
     with started(plane, "rightless", 9468, user={"client-certificate": "without.crt", "client-key": "without.key"}) as guard:

@@ -3,12 +3,16 @@
 
 The node has a stock kubelet and nodens-cri.
 """
+import base64
+import hashlib
+import io
 import json
+import tarfile
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import Plane, guarded, scc, wait_until
+from conftest import GUARD, Plane, guarded, scc, wait_until
 from nodensdev import cluster
 from nodensdev.cluster.options import Webhook
 
@@ -186,3 +190,64 @@ def test_a_static_pod_appears_in_a_namespace_that_enforces(staffed: Plane) -> No
         assert on_node(staffed, "sleep 310008")["Uid"] == ["0"] * 4
     finally:
         staffed.one.node_exec(["rm", "-f", path])
+
+
+GUARD_IMAGE = "registry.nodens.test:5000/nodens/guard:1"
+
+
+def archive(layer: bytes, name: str) -> bytes:
+    """An OCI archive of an image with one layer."""
+    files: dict[str, bytes] = {"oci-layout": b'{"imageLayoutVersion": "1.0.0"}'}
+
+    def add(data: bytes, kind: str) -> dict[str, Any]:
+        digest = hashlib.sha256(data).hexdigest()
+        files[f"blobs/sha256/{digest}"] = data
+        return {"mediaType": f"application/vnd.oci.image.{kind}", "digest": f"sha256:{digest}", "size": len(data)}
+
+    of_layer = add(layer, "layer.v1.tar")
+    config = add(json.dumps({"architecture": "amd64", "os": "linux", "config": {"Env": ["PATH=/usr/sbin"]}, "rootfs": {
+        "type": "layers", "diff_ids": [of_layer["digest"]]}}).encode(), "config.v1+json")
+    manifest = add(json.dumps({"schemaVersion": 2, "config": config, "layers": [of_layer]}).encode(), "manifest.v1+json")
+    files["index.json"] = json.dumps({"schemaVersion": 2, "manifests": [
+        manifest | {"annotations": {"io.containerd.image.name": name}}]}).encode()
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for path, data in files.items():
+            head = tarfile.TarInfo(path)
+            head.size = len(data)
+            tar.addfile(head, io.BytesIO(data))
+    return out.getvalue()
+
+
+def guard_image(plane: Plane) -> None:
+    """The guard and its libraries as an image in the node's store."""
+    done = plane.inside.capture(["sh", "-c", f"""
+        exec tar -chf /run/cluster/guard-layer.tar --transform 's,.*/nodens-guard$,usr/sbin/nodens-guard,' -C / {GUARD[1:]} \
+            $(ldd {GUARD} | grep -o '/[^ ]*' | sed 's,^/,,')"""])
+    assert done.returncode == 0, done.stderr
+    made = archive((plane.one.state / "guard-layer.tar").read_bytes(), GUARD_IMAGE)
+    for command, stdin in ((["sh", "-c", "base64 -d >/root/guard.tar"], base64.b64encode(made).decode()),
+                           (["nodens", "import", "/root/guard.tar"], None)):
+        on_node = plane.one.node_exec(command, stdin=stdin)
+        assert on_node.returncode == 0, on_node.stdout + on_node.stderr
+
+
+def test_the_deployment_of_the_manifest_becomes_ready_with_its_own_token(staffed: Plane) -> None:
+    guard_image(staffed)
+    pki = staffed.one.state / "deployed-pki"
+    pki.mkdir()
+    staffed.guard_output("certificate", "--address", "nodens-guard.nodens-system.svc", "--directory", "/run/cluster/deployed-pki")
+    staffed.kubectl("create", "secret", "tls", "nodens-guard-tls", "-n", "nodens-system", "--cert=/run/cluster/deployed-pki/tls.crt",
+                    "--key=/run/cluster/deployed-pki/tls.key")
+    staffed.kubectl("label", "namespace", "nodens-system", "pod-security.kubernetes.io/enforce=restricted")
+    staffed.kubectl("apply", "-f", "-", stdin=staffed.guard_output(
+        "manifest", "rbac", "deployment", "--image", GUARD_IMAGE, "--client-ca-file", "/run/cluster/pki/ca.crt"))
+    try:
+        staffed.kubectl("rollout", "status", "deployment/nodens-guard", "-n", "nodens-system", "--timeout=240s")
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {staffed.kubectl('describe', 'pods', '-n', 'nodens-system')[-3000:]}") from None
+    said = staffed.kubectl("logs", "deployment/nodens-guard", "-n", "nodens-system")
+    assert "ready: " in said and "not authenticated" not in said, said
+    endpoints = json.loads(staffed.kubectl("get", "endpointslices", "-n", "nodens-system", "-l", "kubernetes.io/service-name=nodens-guard",
+                                           "-o", "json"))["items"]
+    assert len([one for slice in endpoints for one in slice["endpoints"] if one["conditions"]["ready"]]) == 2, endpoints
