@@ -149,12 +149,42 @@ static int run_command(const struct nd_option_program *program, const struct nd_
         return command->run(settings, operands, argv + 1);
 }
 
+static const struct nd_option_command *find_command(const struct nd_option_program *program, const char *name) {
+        for (const struct nd_option_command *c = program->commands; c->name; c++)
+                if (nd_streq(c->name, name))
+                        return c;
+        return nullptr;
+}
+
+static int unknown_command(const struct nd_option_program *program, const char *name) {
+        nd_autofree char *text = nd_format("unknown command '%s'", name);
+
+        return complain(program, "", text);
+}
+
+static int help(const struct nd_option_program *program, const char *name) {
+        const struct nd_option_command *command = name ? find_command(program, name) : nullptr;
+
+        if (name && !command)
+                return unknown_command(program, name);
+        if (command)
+                nd_option_usage_command(program, command, stdout);
+        else
+                nd_option_usage_program(program, stdout);
+        return EXIT_SUCCESS;
+}
+
 static int run_program(const struct nd_option_program *program, int argc, char **argv) {
         const char *word = argc > 1 ? argv[1] : "--help";
+        const struct nd_option_command *command;
 
         if (!program->commands->name[0] && !nd_streq(word, "--version"))
                 return run_command(program, program->commands, argc, argv);
-        if (nd_streq(word, "--help") || nd_streq(word, "-h") || nd_streq(word, "help")) {
+        if (argc > 3 && nd_streq(word, "help"))
+                return complain(program, "", "'help' takes one command");
+        if (nd_streq(word, "help"))
+                return help(program, argc > 2 ? argv[2] : nullptr);
+        if (nd_streq(word, "--help") || nd_streq(word, "-h")) {
                 nd_option_usage_program(program, stdout);
                 return argc > 1 ? EXIT_SUCCESS : ND_EXIT_USAGE;
         }
@@ -162,14 +192,8 @@ static int run_program(const struct nd_option_program *program, int argc, char *
                 printf("%s %s\n", program->name, ND_VERSION);
                 return EXIT_SUCCESS;
         }
-        for (const struct nd_option_command *c = program->commands; c->name; c++)
-                if (nd_streq(c->name, word))
-                        return run_command(program, c, argc - 1, argv + 1);
-        {
-                nd_autofree char *text = nd_format("unknown command '%s'", word);
-
-                return complain(program, "", text);
-        }
+        command = find_command(program, word);
+        return command ? run_command(program, command, argc - 1, argv + 1) : unknown_command(program, word);
 }
 
 int nd_option_run(const struct nd_option_program *program, int argc, char **argv) {

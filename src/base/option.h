@@ -17,11 +17,16 @@ enum nd_option_kind {
         ND_OPTION_U32,  /* uint32_t, decimal */
 };
 
-/* How a shell may complete a value. */
+/* How a shell may complete a value or an operand. */
 enum nd_option_values {
         ND_VALUES_ANY,
         ND_VALUES_FILE,
         ND_VALUES_DIRECTORY,
+        ND_VALUES_WORDS, /* one of the words */
+        /* The program is asked, by `PROGRAM complete WORDS`: a hidden command that prints one name
+         * per line and never waits long. */
+        ND_VALUES_ASK,
+        ND_VALUES_KINDS,
 };
 
 struct nd_option {
@@ -32,7 +37,8 @@ struct nd_option {
         const char *argument; /* the value's name in help, nullptr for a flag */
         uint32_t least;       /* smallest value of a number */
         enum nd_option_values values;
-        const char *help; /* one sentence, without a full stop */
+        const char *words; /* of ND_VALUES_WORDS, separated by spaces; the kind of ND_VALUES_ASK */
+        const char *help;  /* one sentence, without a full stop */
 };
 
 struct nd_option_command {
@@ -42,6 +48,11 @@ struct nd_option_command {
         const char *operands; /* "[FILE...]", nullptr = none are taken */
         /* This operand and all after it are the command line of another program; 0 = none. */
         unsigned verbatim_from;
+        /* How a shell completes an operand, and up to which one; 0 = all. */
+        enum nd_option_values operand_values;
+        const char *operand_words;
+        unsigned operand_last;
+        bool hidden; /* neither in the help nor in completions */
         const struct nd_option *options;
         size_t settings_size; /* of the struct that the options write into */
         int (*run)(void *settings, int operand_count, char **operands);
@@ -64,8 +75,9 @@ enum nd_option_parsed {
 [[nodiscard]] struct nd_error *nd_option_parse(const struct nd_option_command *command, int argc, char **argv, void *settings,
                                                int *ret_operands, enum nd_option_parsed *ret);
 
-/* A whole program: selects the command, parses, runs. Returns the exit status; 64 for an invalid
- * command line, 74 for output that could not be written (output.h). */
+/* A whole program: selects the command, parses, runs. "help COMMAND" is the same as "COMMAND
+ * --help". Returns the exit status; 64 for an invalid command line, 74 for output that could not be
+ * written (output.h). */
 int nd_option_run(const struct nd_option_program *program, int argc, char **argv);
 
 /* Generated from the table (usage.c). */
@@ -73,6 +85,8 @@ void nd_option_usage_program(const struct nd_option_program *program, FILE *to);
 void nd_option_usage_command(const struct nd_option_program *program, const struct nd_option_command *command, FILE *to);
 void nd_option_usage_scdoc(const struct nd_option_program *program, const struct nd_option_command *command,
                            FILE *to); /* SYNOPSIS, OPTIONS */
+
+/* Generated from the table (completion.c). */
 void nd_option_usage_bash(const struct nd_option_program *program, FILE *to);
 void nd_option_usage_zsh(const struct nd_option_program *program, FILE *to);
 void nd_option_usage_fish(const struct nd_option_program *program, FILE *to);

@@ -284,6 +284,24 @@ static void help_and_version_succeed_but_a_missing_command_fails([[maybe_unused]
         expect_contains(command, "-d, --dir PATH");
 }
 
+static void help_names_a_command_as_its_option_does([[maybe_unused]] void **state) {
+        nd_autofree char *by_option = nullptr, *by_help = nullptr, *unknown = nullptr, *many = nullptr;
+        int code;
+
+        runs = 0;
+        by_option = ran_with_words(&code, "look", "--help");
+        by_help = ran_with_words(&code, "help", "look");
+        assert_int_equal(code, EXIT_SUCCESS);
+        assert_string_equal(by_help, by_option);
+        unknown = ran_with_words(&code, "help", "nope");
+        assert_int_equal(code, ND_EXIT_USAGE);
+        assert_string_equal(unknown, "prog: unknown command 'nope'\nTry 'prog --help'.\n");
+        many = ran_with_words(&code, "help", "look", "read");
+        assert_int_equal(code, ND_EXIT_USAGE);
+        expect_contains(many, "'help' takes one command");
+        assert_int_equal(runs, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(options_are_taken_in_every_spelling),
@@ -296,6 +314,7 @@ int main(void) {
                 cmocka_unit_test(a_number_below_its_least_is_refused),
                 cmocka_unit_test(mistakes_end_with_64_and_point_to_the_help),
                 cmocka_unit_test(help_and_version_succeed_but_a_missing_command_fails),
+                cmocka_unit_test(help_names_a_command_as_its_option_does),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -2,6 +2,7 @@
 #include <unit/expect.h>
 
 #include <fcntl.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include <unit/scratch.h>
@@ -22,12 +23,30 @@ static const struct nd_option options[] = {
          .help = NASTY},
         {.name = "file", .kind = ND_OPTION_TEXT, .argument = "FILE", .values = ND_VALUES_FILE, .help = "read it"},
         {.name = "pods", .letter = 'p', .kind = ND_OPTION_U32, .argument = "N", .help = "how many"},
+        {.name = "level",
+         .kind = ND_OPTION_TEXT,
+         .argument = "LEVEL",
+         .values = ND_VALUES_WORDS,
+         .words = "low high",
+         .help = "which"},
         {},
 };
 static const struct nd_option_command commands[] = {
         {.name = "check", .summary = NASTY, .options = options},
-        {.name = "read", .summary = "read files", .operands = "[FILE...]", .options = options},
+        {.name = "read",
+         .summary = "read files",
+         .operands = "[FILE...]",
+         .operand_values = ND_VALUES_FILE,
+         .options = options},
         {.name = "bare", .summary = "nothing"},
+        {.name = "show",
+         .summary = "show one",
+         .operands = "NAME [WORD...]",
+         .operand_values = ND_VALUES_ASK,
+         .operand_words = "names",
+         .operand_last = 1,
+         .options = options},
+        {.name = "complete", .summary = "names", .operands = "KIND", .hidden = true},
         {},
 };
 static const struct nd_option_program program = {.name = "prog", .summary = "a program", .commands = commands};
@@ -62,6 +81,7 @@ static void the_program_s_help_lists_its_commands([[maybe_unused]] void **state)
         expect_contains(text, "Usage: prog COMMAND [OPTION...]\n");
         expect_contains(text, "  read       read files\n");
         expect_contains(text, "  bare       nothing\n");
+        assert_null(strstr(text, "  complete "));
 }
 
 static void a_command_s_help_lists_its_options_and_help_itself([[maybe_unused]] void **state) {
@@ -73,6 +93,7 @@ static void a_command_s_help_lists_its_options_and_help_itself([[maybe_unused]] 
                     "  -d, --dir PATH               " NASTY "\n"
                     "      --file FILE              read it\n"
                     "  -p, --pods N                 how many\n"
+                    "      --level LEVEL            which\n"
                     "  -h, --help                   print this help\n");
         expect_text(printed_command(nd_option_usage_command, &commands[2]),
                     "prog bare - nothing\n\n"
@@ -150,16 +171,20 @@ static void fish_takes_the_completion([[maybe_unused]] void **state) {
         shell_reads("fish", nd_option_usage_fish);
 }
 
-/* bash's completions of these words, one per line. */
-static char *bash_offers(const char *words, int position) {
+/* bash's completions at the end of a line, one per line. The program prints these names; options
+ * for the shell itself are shown as it would get them. */
+static char *bash_offers(const char *line, const char *names) {
         scratch_directory directory = scratch_make();
         nd_autofree char *script = printed(nd_option_usage_bash), *command = nullptr;
         char *output;
 
         scratch_text(directory, "completion", script);
-        command = nd_format("cd %s && . ./completion && mkdir -p sub && COMP_WORDS=(%s) COMP_CWORD=%d && _prog && "
+        scratch_text(directory, "names", names);
+        command = nd_format("cd %s && . ./completion && compopt() { echo \"compopt $*\"; }; "
+                            "prog() { [ \"$1 $2\" = 'complete names' ] && cat names; }; "
+                            "COMP_LINE='%s' COMP_POINT=%zu && _prog; "
                             "[ ${#COMPREPLY[@]} -eq 0 ] || printf '%%s\\n' \"${COMPREPLY[@]}\"",
-                            directory, words, position);
+                            directory, line, strlen(line));
         if (shell((const char *const[]) {"bash", "-c", command, nullptr}, &output) < 0) {
                 free(output);
                 return nullptr;
@@ -167,18 +192,48 @@ static char *bash_offers(const char *words, int position) {
         return output;
 }
 
-static void bash_offers_commands_options_and_directories([[maybe_unused]] void **state) {
-        nd_autofree char *first = bash_offers("prog c", 1);
+static void bash_offers_commands_options_and_values([[maybe_unused]] void **state) {
+        nd_autofree char *first = bash_offers("prog c", "");
 
         if (!first)
                 skip_because("there is no bash here");
         assert_string_equal(first, "check\n");
-        expect_text(bash_offers("prog check --j", 2), "--json\n");
-        expect_text(bash_offers("prog check --dir s", 3), "sub\n");
-        expect_text(bash_offers("prog check -d s", 3), "sub\n");
-        expect_text(bash_offers("prog read --file c", 3), "completion\n");
-        expect_text(bash_offers("prog check --pods ''", 3), "");
-        expect_text(bash_offers("prog bare -", 2), "--help\n");
+        expect_text(bash_offers("prog ", ""), "check\nread\nbare\nshow\nhelp\n--help\n--version\n");
+        expect_text(bash_offers("prog help b", ""), "bare\n");
+        expect_text(bash_offers("prog check --j", ""), "--json\n");
+        expect_text(bash_offers("prog check --dir s", ""), "compopt -o dirnames -o filenames\n");
+        expect_text(bash_offers("prog check -d s", ""), "compopt -o dirnames -o filenames\n");
+        expect_text(bash_offers("prog read --file c", ""), "compopt -o default\n");
+        expect_text(bash_offers("prog read --file=c", ""), "compopt -o default\n");
+        expect_text(bash_offers("prog read x --json c", ""), "compopt -o default\n");
+        expect_text(bash_offers("prog check --pods ", ""), "");
+        expect_text(bash_offers("prog check --level ", ""), "low\nhigh\n");
+        expect_text(bash_offers("prog check --level=h", ""), "high\n");
+        expect_text(bash_offers("prog bare ", ""), "--help\n");
+        expect_text(bash_offers("prog bare -", ""), "--help\n");
+}
+
+static void bash_asks_the_program_for_names_of_one_operand([[maybe_unused]] void **state) {
+        static const char names[] = "default/web\ntest/web\nreg:5000/a:1.0\nreg:5000/a:1.1\n";
+        nd_autofree char *first = bash_offers("prog show ", names);
+
+        if (!first)
+                skip_because("there is no bash here");
+        assert_string_equal(first, names);
+        expect_text(bash_offers("prog show d", names), "default/web\n");
+        expect_text(bash_offers("prog show --dir /x -p 3 --json t", names), "test/web\n");
+        expect_text(bash_offers("prog show default/web t", names), "");
+        /* the line has the part up to the last colon already */
+        expect_text(bash_offers("prog show reg:5000/a:1", names), "1.0\n1.1\n");
+}
+
+static void bash_never_runs_a_name([[maybe_unused]] void **state) {
+        static const char names[] = "$(touch ran)\n`touch ran`\n$HOME\nx;touch ran\n*\n";
+        nd_autofree char *all = bash_offers("prog show ", names);
+
+        if (!all)
+                skip_because("there is no bash here");
+        assert_string_equal(all, names);
 }
 
 static void completions_have_every_command_and_option([[maybe_unused]] void **state) {
@@ -190,6 +245,12 @@ static void completions_have_every_command_and_option([[maybe_unused]] void **st
         expect_contains(fish, "complete -c prog -n __fish_use_subcommand -a check -d 'it\\'s [a] \"b\" $c `d` \\\\e ");
         expect_contains(fish, "-l dir -r -F -d ");
         expect_contains(fish, "-l pods -r -d ");
+        expect_contains(fish, "-l level -r -a 'low high' -d ");
+        expect_contains(fish, "-n '__fish_seen_subcommand_from show' -a '(prog complete names -- ");
+        expect_contains(zsh, "'1:operand:_prog_ask names' ;;\n");
+        expect_contains(zsh, ":LEVEL:(low high)'");
+        assert_null(strstr(zsh, "'complete:"));
+        assert_null(strstr(fish, "-a complete "));
 }
 
 int main(void) {
@@ -200,7 +261,9 @@ int main(void) {
                 cmocka_unit_test(bash_takes_the_completion),
                 cmocka_unit_test(zsh_takes_the_completion),
                 cmocka_unit_test(fish_takes_the_completion),
-                cmocka_unit_test(bash_offers_commands_options_and_directories),
+                cmocka_unit_test(bash_offers_commands_options_and_values),
+                cmocka_unit_test(bash_asks_the_program_for_names_of_one_operand),
+                cmocka_unit_test(bash_never_runs_a_name),
                 cmocka_unit_test(completions_have_every_command_and_option),
         };
 

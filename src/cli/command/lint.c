@@ -15,7 +15,8 @@ enum {
 #define OPTION(long_name, member) .name = (long_name), .offset = offsetof(struct cli_lint_settings, member)
 
 const struct nd_option cli_lint_options[] = {
-        {OPTION("level", level), .kind = ND_OPTION_TEXT, .argument = "LEVEL",
+        {OPTION("level", level), .kind = ND_OPTION_TEXT, .argument = "LEVEL", .values = ND_VALUES_WORDS,
+         .words = "privileged baseline restricted",
          .help = "fail unless every pod meets this level: privileged, baseline or restricted"},
         {OPTION("policy-version", version), .kind = ND_OPTION_TEXT, .argument = "VERSION",
          .help = "use the standards of this version, v1.0 to v1.36 or latest (default latest)"},

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage-tool.c - generates man page sections and completions from the option table at build time
+/* usage-tool.c - generates man page sections and completions from a program's option table at build
+ * time; the build makes one per program, with the table's name as USAGE_PROGRAM
  *
  *      usage-tool bash|zsh|fish > completion
  *      usage-tool scdoc check < page.scd.in > page.scd
@@ -8,11 +9,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/option.h"
 #include "base/text.h"
-#include "cli/program.h"
+
+extern const struct nd_option_program USAGE_PROGRAM;
 
 static const struct nd_option_command *find_command(const char *name) {
-        for (const struct nd_option_command *c = cli_program.commands; c->name; c++)
+        for (const struct nd_option_command *c = USAGE_PROGRAM.commands; c->name; c++)
                 if (nd_streq(c->name, name))
                         return c;
         return nullptr;
@@ -26,7 +29,7 @@ static int fill_page(const char *name) {
                 return EXIT_FAILURE;
         while (fgets(line, sizeof line, stdin)) {
                 if (nd_streq(line, "@USAGE@\n"))
-                        nd_option_usage_scdoc(&cli_program, command, stdout);
+                        nd_option_usage_scdoc(&USAGE_PROGRAM, command, stdout);
                 else
                         fputs(line, stdout);
         }
@@ -43,7 +46,7 @@ int main(int argc, char **argv) {
                 return fill_page(argv[2]);
         for (size_t i = 0; argc == 2 && i < nd_count_of(shells); i++)
                 if (nd_streq(argv[1], shells[i].name)) {
-                        shells[i].print(&cli_program, stdout);
+                        shells[i].print(&USAGE_PROGRAM, stdout);
                         return EXIT_SUCCESS;
                 }
         fputs("usage: usage-tool bash|zsh|fish|scdoc COMMAND\n", stderr);
