@@ -403,7 +403,7 @@ static void *begin(struct cri_stream_connection *connection, struct cri_stream_r
 }
 
 static const char *const protocols[] = {"portforward.k8s.io", nullptr};
-static const char *const channel_protocols[] = {"v4.channel.k8s.io", "v4.base64.channel.k8s.io", nullptr};
+static const char *const channel_protocols[] = {"v5.channel.k8s.io", "v4.channel.k8s.io", "v4.base64.channel.k8s.io", nullptr};
 
 const struct cri_stream_session_type cri_stream_forward = {
         .path = "/portforward/",

@@ -7,13 +7,15 @@
  *   read. A stream's ID is its channel number plus one. The channels are:
  *      exec, attach    0 stdin, 1 stdout, 2 stderr, 3 result, 4 terminal size
  *      port-forward    2n data and 2n + 1 errors of the request's n-th port; each starts with the
- *                      port, two bytes, little endian
+ *                      port, two bytes, little endian; in version 5 either side may end a channel,
+ *                      as with TCP
  * Owns       the codec. */
 #include "cri/stream/transport.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "net/channel.h"
 #include "net/spdy.h"
 
@@ -31,6 +33,7 @@ struct cri_transport {
         enum cri_stream_kind kind;
         bool wanted[STDIO_CHANNELS];
         uint16_t ports[STREAM_PORTS];
+        bool ends;    /* a channel's end is sent: port-forward in version 5 */
         size_t count; /* number of channels */
         size_t next;  /* next channel to report */
         void *attachments[CHANNELS];
@@ -62,6 +65,7 @@ struct cri_transport *cri_transport_new_websocket(const struct cri_stream_reques
                 nd_channel_mux_write(transport->channels, request->output ? 1 : request->errors ? 2 : 3, nullptr, 0);
                 return transport;
         }
+        transport->ends = nd_streq(protocol, "v5.channel.k8s.io");
         transport->count = 2 * request->port_count;
         memcpy(transport->ports, request->ports, sizeof transport->ports);
         for (size_t i = 0; i < transport->count; i++) {
@@ -205,10 +209,13 @@ void cri_transport_write(struct cri_transport *transport, uint32_t stream, const
                 nd_channel_mux_write(transport->channels, stream - 1, bytes, length);
 }
 
-/* WebSocket cannot close one channel: the connection's end closes all. */
+/* Before version 5, WebSocket cannot close one channel: the connection's end closes all. Clients of
+ * exec and attach do not expect the message either: the result is the end. */
 void cri_transport_end_stream(struct cri_transport *transport, uint32_t stream) {
         if (transport->spdy)
                 nd_spdy_finish(transport->spdy, stream);
+        else if (transport->ends && stream > 0 && stream <= transport->count)
+                nd_channel_mux_end(transport->channels, stream - 1);
 }
 
 void cri_transport_goodbye(struct cri_transport *transport) {
