@@ -260,6 +260,30 @@ static void exec_done(struct cri_exec **exec) {
         exec_free(*exec);
 }
 
+int cri_exec_start_code(const char *message) {
+        static const struct {
+                const char *first, *second; /* both are in the message */
+                int code;
+        } known[] = {
+                {"executable file `", "` not found", 127},
+                {"executable file not found", "", 127}, /* runc, in PATH */
+                {"unable to start container process", "no such file or directory", 127},
+                {"the path `", "` exists but it is not executable", 126},
+                {"unable to start container process", "permission denied", 126},
+                {"unable to start container process", "exec format error", 126},
+                {"exec container process `", "No such file or directory", 127},
+                {"exec container process `", "", 126},
+        };
+
+        for (size_t i = 0; i < nd_count_of(known); i++) {
+                const char *first = strstr(message, known[i].first);
+
+                if (first && strstr(first, known[i].second))
+                        return known[i].code;
+        }
+        return 0;
+}
+
 /* The last line of crun's log as an error; nullptr if the log is empty. */
 static struct nd_error *oci_runtime_trouble(const struct cri_exec *exec) {
         char words[LOG_TEXT];

@@ -57,6 +57,11 @@ void cri_exec_cancel(struct cri_exec *exec);
  * clients are gone. */
 void cri_exec_forget(sd_event *loop, const struct cri_config *config, const struct cri_container *container);
 
+/* The exit status that a shell gives a command that cannot be started: 127 if the error says that
+ * it does not exist, 126 if it is not executable; 0 for any other error. Reads the messages of
+ * crun and runc, which have no other sign. */
+[[nodiscard]] int cri_exec_start_code(const char *message);
+
 /* Builds the OCI process of a command: the container's own (from its config.json) with other
  * arguments, with or without a terminal. crun does not apply oomScoreAdj, so the caller must:
  * ret_oom_score_adj, 0 if the spec has none. */

@@ -458,8 +458,31 @@ static void log_and_exit_status_of_a_crun_container_are_recorded([[maybe_unused]
         tear_down(&f);
 }
 
+static void the_runtime_s_messages_say_why_a_command_did_not_start([[maybe_unused]] void **state) {
+        static const struct {
+                const char *message;
+                int code;
+        } cases[] = {
+                {"execute in container 'x': executable file `nosuch` not found in $PATH: No such file or directory", 127},
+                {"execute in container 'x': executable file `/no/such` not found: No such file or directory", 127},
+                {"exec failed: unable to start container process: exec: \"nosuch\": executable file not found in $PATH", 127},
+                {"unable to start container process: exec: \"/no\": stat /no: no such file or directory", 127},
+                {"execute in container 'x': exec container process `/script`: No such file or directory", 127},
+                {"execute in container 'x': the path `/etc/passwd` exists but it is not executable: Permission denied", 126},
+                {"unable to start container process: exec: \"/etc\": permission denied", 126},
+                {"execute in container 'x': exec container process `/etc`: Permission denied", 126},
+                {"execute in container 'x': the container is not running", 0},
+                {"chdir to `/gone`: No such file or directory", 0},
+                {"", 0},
+        };
+
+        for (size_t i = 0; i < nd_count_of(cases); i++)
+                assert_int_equal(cri_exec_start_code(cases[i].message), cases[i].code);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_runtime_s_messages_say_why_a_command_did_not_start),
                 cmocka_unit_test(the_process_differs_from_the_containers_only_in_arguments),
                 cmocka_unit_test(log_and_exit_status_of_a_crun_container_are_recorded),
                 cmocka_unit_test(exec_returns_output_and_exit_code),

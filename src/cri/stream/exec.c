@@ -45,7 +45,7 @@ static void on_end(struct nd_error *error, struct cri_exec_result *result, void 
         if (work->console)
                 /* the terminal of a short command may not have been read yet */
                 cri_stream_console_look(work->console);
-        cri_stdio_end(work->stdio, error, result ? result->code : 0);
+        cri_stdio_end(work->stdio, error, result ? result->code : cri_exec_start_code(nd_error_text(error)));
 }
 
 static void on_terminal(int fd, void *userdata) {

@@ -106,9 +106,21 @@ static bool speaks_json(const struct cri_stdio *stdio) {
         return nd_has_prefix(stdio->protocol, "v4.") || nd_has_prefix(stdio->protocol, "v5.");
 }
 
+static void add_exit_code(struct nd_json_out *out, int code) {
+        nd_autofree char *number = nd_format("%d", code);
+
+        nd_json_open(out, "details", '{');
+        nd_json_open(out, "causes", '[');
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "reason", "ExitCode");
+        nd_json_string(out, "message", number);
+        nd_json_close(out, '}');
+        nd_json_close(out, ']');
+        nd_json_close(out, '}');
+}
+
 /* Since version 4 a JSON Status; before that, only an error as plain text. */
 static void write_exit_status(const struct cri_stdio *stdio, const struct nd_error *error, int code, struct nd_text *ret) {
-        nd_autofree char *number = nd_format("%d", code);
         nd_autofree char *words = error ? nd_format("%s: %s", stdio->kind->trouble, nd_error_text(error))
                                         : nd_format("command terminated with non-zero exit code: exit code %d", code);
         struct nd_json_out out = {.text = ret};
@@ -129,15 +141,9 @@ static void write_exit_status(const struct cri_stdio *stdio, const struct nd_err
         } else if (code != 0) {
                 nd_json_string(&out, "message", words);
                 nd_json_string(&out, "reason", "NonZeroExitCode");
-                nd_json_open(&out, "details", '{');
-                nd_json_open(&out, "causes", '[');
-                nd_json_open(&out, nullptr, '{');
-                nd_json_string(&out, "reason", "ExitCode");
-                nd_json_string(&out, "message", number);
-                nd_json_close(&out, '}');
-                nd_json_close(&out, ']');
-                nd_json_close(&out, '}');
         }
+        if (code != 0)
+                add_exit_code(&out, code);
         nd_json_close(&out, '}');
 }
 
