@@ -41,17 +41,9 @@
 #include "sys/notify.h"
 
 static const struct nd_grpc_method *const tables[] = {
-        cri_rpc_runtime_methods,
-        cri_rpc_sandbox_methods,
-        cri_rpc_container_methods,
-        cri_rpc_exec_methods,
-        cri_rpc_stats_methods,
-        cri_rpc_events_methods,
-        cri_rpc_image_methods,
-        cri_rpc_node_methods,
-        cri_rpc_pods_methods,
-        cri_rpc_operator_methods,
-        nullptr,
+        cri_rpc_runtime_methods, cri_rpc_sandbox_methods,  cri_rpc_container_methods, cri_rpc_exec_methods,
+        cri_rpc_stats_methods,   cri_rpc_events_methods,   cri_rpc_image_methods,     cri_rpc_node_methods,
+        cri_rpc_pods_methods,    cri_rpc_operator_methods, cri_rpc_info_methods,      nullptr,
 };
 
 void cri_daemon_done(struct cri_daemon *daemon) {

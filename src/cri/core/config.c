@@ -341,6 +341,62 @@ const char *cri_config_key(size_t number) {
         return number < nd_count_of(keys) ? keys[number].name : nullptr;
 }
 
+/* ---- settings in use ---- */
+
+static void add_item(struct nd_text *text, const char *item) {
+        nd_text_addf(text, "%s%s", text->length > 0 ? "," : "", item);
+}
+
+static void add_handlers(const struct cri_config *config, struct nd_text *text) {
+        nd_vector_each (handler, &config->handlers) {
+                nd_autofree char *item = nd_format("%s=%s", handler->name, handler->program);
+
+                add_item(text, item);
+        }
+}
+
+/* The value of a key as text. */
+static void add_value(const struct key *key, const struct cri_config *config, struct nd_text *text) {
+        const void *field = (const char *) config + key->offset;
+
+        switch (key->kind) {
+        case KEY_NUMBER:
+                nd_text_addf(text, "%u", *(const uint32_t *) field);
+                return;
+        case KEY_BOOL:
+                nd_text_add(text, *(const bool *) field ? "true" : "false");
+                return;
+        case KEY_DRIVER:
+                nd_text_add(text, *(const bool *) field ? "systemd" : "cgroupfs");
+                return;
+        case KEY_NAMES:
+                nd_vector_each (name, &config->pinned)
+                        add_item(text, *name);
+                return;
+        case KEY_HANDLERS:
+                add_handlers(config, text);
+                return;
+        case KEY_PATH:
+        case KEY_PROGRAM:
+        case KEY_PATHS:
+        case KEY_ENDPOINT:
+                nd_text_add(text, *(char *const *) field);
+                return;
+        }
+}
+
+void cri_config_describe(const struct cri_config *config, void (*each)(const char *name, const char *value, void *userdata),
+                         void *userdata) {
+        for (size_t i = 0; i < nd_count_of(keys); i++) {
+                nd_autotext struct nd_text text = ND_TEXT(CONFIG_CEILING);
+
+                add_value(&keys[i], config, &text);
+                each(keys[i].name, nd_text_get(&text), userdata);
+        }
+}
+
+/* ---- file ---- */
+
 struct nd_error *cri_config_parse(const char *text, size_t length, struct cri_config *config) {
         return nd_yaml_members(text, length, CONFIG_CEILING, take_key, config);
 }

@@ -77,4 +77,8 @@ const char *cri_config_engine_name(enum cri_oci_runtime_kind kind);
 /* Sets the defaults and reads a file over them. path nullptr = CRI_CONFIG_PATH, which may be
  * missing. */
 [[nodiscard]] struct nd_error *cri_config_read(const char *path, struct cri_config *ret);
+/* Calls the function for every setting in use, named as in the file, in the order of nodens-cri(8).
+ * Lists are joined by commas. */
+void cri_config_describe(const struct cri_config *config, void (*each)(const char *name, const char *value, void *userdata),
+                         void *userdata);
 [[nodiscard]] struct nd_error *cri_config_parse(const char *text, size_t length, struct cri_config *config);

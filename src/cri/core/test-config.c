@@ -95,6 +95,29 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_false(cri_config_handler(&config, "kata", &handler));
 }
 
+static void add_setting(const char *name, const char *value, void *userdata) {
+        nd_text_addf(userdata, "%s=%s\n", name, value);
+}
+
+static void the_settings_in_use_are_described_by_their_keys([[maybe_unused]] void **state) {
+        nd_cleanup(cri_config_done) struct cri_config config = {};
+        nd_autotext struct nd_text text = ND_TEXT(64 << 10);
+
+        expect_ok(parse("parallelPulls: 2\npinnedImages: [a, b]\ncgroupDriver: cgroupfs\ncniPlugins: [/k, /l]\n"
+                        "unlockedReadOnlyVolumes: true\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n",
+                        &config));
+        cri_config_describe(&config, add_setting, &text);
+        expect_contains(nd_text_get(&text), "socket=/run/nodens/cri.sock\n");
+        expect_contains(nd_text_get(&text), "parallelPulls=2\n");
+        expect_contains(nd_text_get(&text), "pinnedImages=a,b\n");
+        expect_contains(nd_text_get(&text), "cgroupDriver=cgroupfs\n");
+        expect_contains(nd_text_get(&text), "cniPlugins=/k:/l\n");
+        expect_contains(nd_text_get(&text), "runtimeHandlers=runc=/o\n");
+        expect_contains(nd_text_get(&text), "imageVerifier=\n");
+        expect_contains(nd_text_get(&text), "unlockedReadOnlyVolumes=true\n");
+        expect_contains(nd_text_get(&text), "metrics=off\n");
+}
+
 static void an_invalid_key_or_value_is_named_in_the_error([[maybe_unused]] void **state) {
         static const struct {
                 const char *text;
@@ -187,6 +210,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(an_empty_file_means_defaults),
                 cmocka_unit_test(every_key_is_taken),
+                cmocka_unit_test(the_settings_in_use_are_described_by_their_keys),
                 cmocka_unit_test(an_invalid_key_or_value_is_named_in_the_error),
                 cmocka_unit_test(the_shipped_file_names_every_setting),
                 cmocka_unit_test(the_shipped_file_shows_the_defaults),

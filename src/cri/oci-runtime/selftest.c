@@ -556,6 +556,13 @@ struct nd_error *cri_selftest_userns(const struct cri_selftest *selftest, const 
                             reason);
 }
 
+const char *cri_selftest_flaw(const struct cri_selftest *selftest, const char *handler) {
+        for (size_t i = 0; i < selftest->handlers; i++)
+                if (nd_streq(selftest->probes[i].handler, *handler ? handler : selftest->probes[0].handler))
+                        return selftest->probes[i].flaw;
+        return nullptr;
+}
+
 void cri_selftest_describe(const struct cri_selftest *selftest, struct nd_json_out *out) {
         nd_json_open(out, "selftest", '{');
         for (enum cri_selftest_feature feature = 0; feature < SELFTEST_FEATURES; feature++)

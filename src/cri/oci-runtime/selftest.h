@@ -42,5 +42,8 @@ const char *cri_selftest_reason(const struct cri_selftest *selftest, const char 
  * first is "", for pods without one; it is also listed as "crun". */
 const char *cri_selftest_handler(const struct cri_selftest *selftest, size_t number);
 
+/* The known flaw of a handler's OCI runtime; nullptr if none was found. */
+const char *cri_selftest_flaw(const struct cri_selftest *selftest, const char *handler);
+
 /* For verbose Status. */
 void cri_selftest_describe(const struct cri_selftest *selftest, struct nd_json_out *out);

@@ -17,5 +17,6 @@ extern const struct nd_grpc_method cri_rpc_stats_methods[];     /* stats and met
 extern const struct nd_grpc_method cri_rpc_events_methods[];    /* events */
 extern const struct nd_grpc_method cri_rpc_node_methods[];      /* nodens.v1.Node */
 extern const struct nd_grpc_method cri_rpc_pods_methods[];      /* nodens.v1.Node: pods */
-/* nodens.v1.Node: exec, usage, remove */
+/* nodens.v1.Node: exec, attach, port-forward, usage, remove */
 extern const struct nd_grpc_method cri_rpc_operator_methods[];
+extern const struct nd_grpc_method cri_rpc_info_methods[]; /* nodens.v1.Node: the daemon itself */

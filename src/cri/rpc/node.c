@@ -5,16 +5,41 @@
 #include <sys/stat.h>
 
 #include "cri/core/parts.h"
+#include "cri/image/image-gc.h"
 #include "cri/image/pull.h"
 #include "cri/rpc/methods.h"
 #include "cri/rpc/response.h"
+#include "oci/reference.h"
 #include "oci/store.h"
+
+/* ---- images ---- */
 
 struct list {
         nd_vector(Nodens__V1__ImageEntry *) entries;
 };
 
-static void add_image(const struct nd_image *image, struct list *list) {
+static bool uses(const struct cri_container *container, const struct nd_image *image) {
+        struct nd_digest top = image->top ? nd_layers_entry_chain(image->top) : (struct nd_digest) {};
+
+        nd_vector_each (volume, &container->mounted) {
+                if (image->top && nd_digest_equal(volume, &top))
+                        return true;
+        }
+        return nd_digest_equal(&container->image, &image->id);
+}
+
+/* Containers that were created from an image or have it as a volume, also exited ones: each keeps
+ * its layers. */
+static size_t count_users(const struct cri_parts *parts, const struct nd_image *image) {
+        const struct nd_map_slot *slot;
+        size_t count = 0;
+
+        for (size_t at = 0; (slot = nd_map_next(&parts->pods.containers, &at));)
+                count += uses(slot->value, image);
+        return count;
+}
+
+static void add_image(const struct cri_parts *parts, const struct nd_image *image, struct list *list) {
         Nodens__V1__ImageEntry *entry = nd_new(Nodens__V1__ImageEntry);
         char id[ND_DIGEST_TEXT];
 
@@ -26,6 +51,7 @@ static void add_image(const struct nd_image *image, struct list *list) {
         entry->n_digests = image->digests.count;
         entry->size = image->size;
         entry->pinned = image->pinned;
+        entry->containers = (uint32_t) count_users(parts, image);
         nd_vector_push(&list->entries, entry);
 }
 
@@ -45,12 +71,117 @@ static void handle_images(struct nd_grpc_call *call, [[maybe_unused]] const char
         struct list list = {};
 
         for (size_t at = 0; (image = nd_oci_store_next(parts->images, &at));)
-                add_image(image, &list);
+                add_image(parts, image, &list);
         answer.n_images = list.entries.count;
         answer.images = list.entries.items;
         cri_response_with(call, &answer.base);
         list_done(&list);
 }
+
+/* ---- removal of images ---- */
+
+/* A RemoveImage call that waits until the disk space is freed. */
+struct removing {
+        struct nd_grpc_call *call;
+        struct cri_image_gc_wait *wait;
+        struct nd_strings names;
+        char id[ND_DIGEST_TEXT];
+        uint64_t size;
+        bool removed;
+};
+
+static void removing_free(struct removing *removing) {
+        nd_strings_done(&removing->names);
+        free(removing);
+}
+
+static void on_removed(void *userdata) {
+        Nodens__V1__RemoveImageAnswer answer = NODENS__V1__REMOVE_IMAGE_ANSWER__INIT;
+        struct removing *removing = userdata;
+
+        nd_grpc_call_on_cancel(removing->call, nullptr, nullptr);
+        answer.id = removing->id;
+        answer.names = removing->names.items;
+        answer.n_names = removing->names.count;
+        answer.removed = removing->removed;
+        answer.size = removing->size;
+        cri_response_with(removing->call, &answer.base);
+        removing_free(removing);
+}
+
+static void on_removing_cancelled(void *userdata) {
+        struct removing *removing = userdata;
+
+        cri_image_gc_wait_cancel(removing->wait);
+        nd_grpc_call_finish(removing->call, nullptr);
+        removing_free(removing);
+}
+
+/* The tag that a text means, if it means one of the image's. */
+static const char *tag_of(const struct nd_image *image, const char *text) {
+        nd_cleanup(nd_reference_done) struct nd_reference reference = {};
+        nd_autoerror struct nd_error *error = nd_reference_parse(text, &reference);
+        nd_autofree char *name = error ? nullptr : nd_reference_text(&reference);
+
+        nd_vector_each (tag, &image->tags) {
+                if (name && nd_streq(*tag, name))
+                        return *tag;
+        }
+        return nullptr;
+}
+
+/* Removes the named tag if the image has others, else the image. Fills in what was removed. */
+static struct nd_error *remove_image(struct cri_parts *parts, const char *text, bool force, struct removing *removing) {
+        const struct nd_image *image = nullptr;
+        const char *tag;
+        size_t users;
+
+        nd_try(nd_oci_store_find(parts->images, text, &image));
+        if (!image)
+                return nd_error_new(ND_NOT_FOUND, 0, "no image named '%s'; see 'nodens images'", text);
+        (void) nd_digest_text(&image->id, removing->id);
+        removing->size = image->size;
+        tag = tag_of(image, text);
+        if (tag && image->tags.count > 1) {
+                nd_strings_add(&removing->names, tag);
+                return nd_oci_store_untag(parts->images, tag);
+        }
+        users = count_users(parts, image);
+        if (users > 0 && !force)
+                return nd_error_new(ND_PRECONDITION, 0,
+                                    "image '%s' is used by %zu container%s; remove %s first, or use --force", text, users,
+                                    users == 1 ? "" : "s", users == 1 ? "it" : "them");
+        nd_vector_each (name, &image->tags)
+                nd_strings_add(&removing->names, *name);
+        nd_vector_each (name, &image->digests)
+                nd_strings_add(&removing->names, *name);
+        removing->removed = true;
+        return nd_oci_store_remove(parts->images, &image->id);
+}
+
+static void handle_remove_image(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &nodens__v1__remove_image_request__descriptor, bytes, length);
+        const Nodens__V1__RemoveImageRequest *r = (const Nodens__V1__RemoveImageRequest *) request;
+        struct cri_parts *parts = userdata;
+        struct removing *removing;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        removing = nd_new(struct removing);
+        error = remove_image(parts, r->image, r->force, removing);
+        if (error) {
+                removing_free(removing);
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        removing->call = call;
+        removing->wait = cri_image_gc_wait(parts->image_gc, on_removed, removing);
+        nd_grpc_call_on_cancel(call, on_removing_cancelled, removing);
+}
+
+/* ---- pull and import ---- */
 
 /* A caller that receives the progress of a pull. */
 struct cri_event_follower {
@@ -190,5 +321,6 @@ const struct nd_grpc_method cri_rpc_node_methods[] = {
         {"/nodens.v1.Node/Images", handle_images},
         {"/nodens.v1.Node/Pull", handle_pull},
         {"/nodens.v1.Node/Import", handle_import},
+        {"/nodens.v1.Node/RemoveImage", handle_remove_image},
         {},
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* operator.c - nodens.v1.Node: operations on pods for operators, without a kubelet
  *
- * Exec and Usage are the CRI's calls as messages of our own service, which the command line uses.
+ * Exec, Attach, Forward and Usage are the CRI's calls as messages of our own service, which the
+ * command line uses.
  * Remove does the work of several kubelet calls: it stops the containers in parallel with their
  * grace period, then removes the sandbox. Once begun it runs to completion, even if the caller
  * disconnects, so that no pod is left half removed. */
@@ -21,13 +22,18 @@
 
 /* ---- exec ---- */
 
-static struct nd_error *offer(struct cri_parts *parts, const Nodens__V1__ExecRequest *r, char **ret) {
+static struct nd_error *find_running(const struct cri_parts *parts, const char *id, struct cri_container **ret) {
+        nd_try(cri_pod_table_find_container(&parts->pods, id, ret));
+        if ((*ret)->state != CONTAINER_RUNNING)
+                return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", (*ret)->id);
+        return nullptr;
+}
+
+static struct nd_error *offer_exec(struct cri_parts *parts, const Nodens__V1__ExecRequest *r, char **ret) {
         struct cri_container *container = nullptr;
         struct cri_stream_request *request;
 
-        nd_try(cri_pod_table_find_container(&parts->pods, r->container, &container));
-        if (container->state != CONTAINER_RUNNING)
-                return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", container->id);
+        nd_try(find_running(parts, r->container, &container));
         if (r->n_command == 0)
                 return nd_error_new(ND_INVALID, 0, "no command given for container '%s'", container->id);
         request = nd_new(struct cri_stream_request);
@@ -51,7 +57,91 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
 
         if (!request)
                 return;
-        error = offer(userdata, (const Nodens__V1__ExecRequest *) request, &url);
+        error = offer_exec(userdata, (const Nodens__V1__ExecRequest *) request, &url);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        answer.url = url;
+        cri_response_with(call, &answer.base);
+}
+
+/* ---- attach ---- */
+
+/* The container decides whether there is a terminal. */
+static struct nd_error *offer_attach(struct cri_parts *parts, const Nodens__V1__AttachRequest *r, char **ret,
+                                     bool *ret_terminal) {
+        struct cri_container *container = nullptr;
+        struct cri_stream_request *request;
+        bool terminal;
+
+        nd_try(find_running(parts, r->container, &container));
+        terminal = container->request.tty;
+        if (r->input && !container->request.stdin_open)
+                return nd_error_new(
+                        ND_PRECONDITION, 0,
+                        "container '%.12s' has no standard input: its pod does not set 'stdin: true'; attach without -i",
+                        container->id);
+        request = nd_new(struct cri_stream_request);
+        *request = (struct cri_stream_request) {.kind = STREAM_ATTACH,
+                                                .container = nd_strdup(container->id),
+                                                .terminal = terminal,
+                                                .input = r->input,
+                                                .output = true,
+                                                .errors = !terminal};
+        nd_try(cri_stream_server_offer(parts->streams, request, ret));
+        *ret_terminal = terminal;
+        return nullptr;
+}
+
+static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &nodens__v1__attach_request__descriptor, bytes, length);
+        Nodens__V1__AttachAnswer answer = NODENS__V1__ATTACH_ANSWER__INIT;
+        nd_autofree char *url = nullptr;
+        struct nd_error *error;
+        bool terminal = false;
+
+        if (!request)
+                return;
+        error = offer_attach(userdata, (const Nodens__V1__AttachRequest *) request, &url, &terminal);
+        if (error) {
+                nd_grpc_call_finish(call, error);
+                return;
+        }
+        answer.url = url;
+        answer.terminal = terminal;
+        cri_response_with(call, &answer.base);
+}
+
+/* ---- port-forward ---- */
+
+static struct nd_error *offer_forward(struct cri_parts *parts, const Nodens__V1__ForwardRequest *r, char **ret) {
+        struct cri_sandbox *sandbox = nullptr;
+        struct cri_stream_request *request;
+
+        if (r->port < 1 || r->port > UINT16_MAX)
+                return nd_error_new(ND_INVALID, 0, "invalid port %u", r->port);
+        nd_try(cri_pod_table_find_sandbox(&parts->pods, r->sandbox, &sandbox));
+        if (sandbox->state != SANDBOX_READY)
+                return nd_error_new(ND_PRECONDITION, 0, "pod %s/%s has been stopped", sandbox->request.namespace,
+                                    sandbox->request.name);
+        request = nd_new(struct cri_stream_request);
+        *request = (struct cri_stream_request) {
+                .kind = STREAM_FORWARD, .container = nd_strdup(sandbox->id), .ports = {(uint16_t) r->port}, .port_count = 1};
+        return cri_stream_server_offer(parts->streams, request, ret);
+}
+
+static void handle_forward(struct nd_grpc_call *call, const char *bytes, size_t length, void *userdata) {
+        cri_response_autofree ProtobufCMessage *request =
+                cri_response_decode(call, &nodens__v1__forward_request__descriptor, bytes, length);
+        Nodens__V1__ForwardAnswer answer = NODENS__V1__FORWARD_ANSWER__INIT;
+        nd_autofree char *url = nullptr;
+        struct nd_error *error;
+
+        if (!request)
+                return;
+        error = offer_forward(userdata, (const Nodens__V1__ForwardRequest *) request, &url);
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -266,8 +356,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
 }
 
 const struct nd_grpc_method cri_rpc_operator_methods[] = {
-        {"/nodens.v1.Node/Exec", handle_exec},
-        {"/nodens.v1.Node/Usage", handle_usage},
-        {"/nodens.v1.Node/Remove", handle_remove},
-        {},
+        {"/nodens.v1.Node/Exec", handle_exec},       {"/nodens.v1.Node/Attach", handle_attach},
+        {"/nodens.v1.Node/Forward", handle_forward}, {"/nodens.v1.Node/Usage", handle_usage},
+        {"/nodens.v1.Node/Remove", handle_remove},   {},
 };

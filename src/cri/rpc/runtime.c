@@ -61,6 +61,10 @@ static void fill_handlers(const struct cri_parts *parts, struct nd_arena *memory
         }
 }
 
+static void add_setting(const char *name, const char *value, void *userdata) {
+        nd_json_string(userdata, name, value);
+}
+
 static void describe(const struct cri_parts *parts, struct nd_text *ret) {
         struct nd_json_out out = {.text = ret};
 
@@ -72,6 +76,9 @@ static void describe(const struct cri_parts *parts, struct nd_text *ret) {
         nd_json_number(&out, "sandboxes", parts->pods.sandboxes.count);
         nd_json_number(&out, "containers", parts->pods.containers.count);
         cri_selftest_describe(parts->selftest, &out);
+        nd_json_open(&out, "configuration", '{');
+        cri_config_describe(&parts->config, add_setting, &out);
+        nd_json_close(&out, '}');
         nd_json_close(&out, '}');
 }
 
