@@ -12,12 +12,12 @@
 #include "cli/core/pod-json.h"
 #include "cli/core/sanitize.h"
 #include "cli/core/table.h"
+#include "cli/core/target.h"
 #include "cli/core/terminal.h"
 #include "cli/core/width.h"
 #include "net/protobuf.h"
 
 enum {
-        EXIT_ERROR = 1,
         EXIT_FAILED_CHECK = 2,
         LABEL = 14,           /* columns of the fields' names */
         JSON_MOST = 64 << 20, /* bytes */
@@ -349,9 +349,34 @@ static int report(const Nodens__V1__InspectAnswer *answer, bool json) {
         return code;
 }
 
+/* The pod's name for the daemon: it reports all sandboxes of a pod by its name, and one by its
+ * ID. */
+static struct nd_error *find_pod(const char *socket, const char *name, char **ret) {
+        struct cli_target_pods pods = {};
+        ProtobufCMessage *answer = nullptr;
+        struct nd_error *error;
+
+        nd_try(cli_client_pods(socket, &answer));
+        error = cli_target_pod((const Nodens__V1__PodsAnswer *) answer, name, TARGET_NAMES_PREFIX, &pods);
+        if (!error)
+                *ret = pods.count == 1 ? nd_strdup(pods.items[0]->id)
+                                       : nd_format("%s/%s", pods.items[0]->namespace_, pods.items[0]->name);
+        nd_vector_done(&pods);
+        nd_protobuf_free(answer);
+        return error;
+}
+
+static struct nd_error *ask(const char *socket, const char *name, ProtobufCMessage **ret) {
+        Nodens__V1__InspectRequest request = NODENS__V1__INSPECT_REQUEST__INIT;
+        nd_autofree char *pod = nullptr;
+
+        nd_try(find_pod(socket, name, &pod));
+        request.pod = pod;
+        return cli_client_call(socket, "/nodens.v1.Node/Inspect", &request.base, &nodens__v1__inspect_answer__descriptor, ret);
+}
+
 int cli_inspect_run(void *settings_pointer, int operand_count, char **operands) {
         const struct cli_inspect_settings *settings = settings_pointer;
-        Nodens__V1__InspectRequest request = NODENS__V1__INSPECT_REQUEST__INIT;
         nd_autoerror struct nd_error *error = nullptr;
         ProtobufCMessage *answer = nullptr;
         int code;
@@ -360,13 +385,9 @@ int cli_inspect_run(void *settings_pointer, int operand_count, char **operands) 
                 fputs("nodens inspect: specify one pod: NAMESPACE/NAME, name, UID or sandbox ID\n", stderr);
                 return ND_EXIT_USAGE;
         }
-        request.pod = operands[0];
-        error = cli_client_call(settings->socket, "/nodens.v1.Node/Inspect", &request.base,
-                                &nodens__v1__inspect_answer__descriptor, &answer);
-        if (error) {
-                (void) cli_sanitize_print_error("inspect", error);
-                return EXIT_ERROR;
-        }
+        error = ask(settings->socket, operands[0], &answer);
+        if (error)
+                return cli_sanitize_print_error("inspect", error);
         code = report((const Nodens__V1__InspectAnswer *) answer, settings->json);
         nd_protobuf_free(answer);
         return code;

@@ -98,18 +98,12 @@ static void subject_done(struct subject *subject) {
         free(subject->path);
 }
 
-static struct nd_error *ask_pods(const char *socket, ProtobufCMessage **ret) {
-        Nodens__V1__PodsRequest request = NODENS__V1__PODS_REQUEST__INIT;
-
-        return cli_client_call(socket, "/nodens.v1.Node/Pods", &request.base, &nodens__v1__pods_answer__descriptor, ret);
-}
-
 static struct nd_error *find_container(const struct cli_logs_settings *settings, const char *name, struct subject *ret) {
         ProtobufCMessage *answer = nullptr;
         struct cli_target target = {};
         struct nd_error *error;
 
-        nd_try(ask_pods(settings->socket, &answer));
+        nd_try(cli_client_pods(settings->socket, &answer));
         error = cli_target_container((const Nodens__V1__PodsAnswer *) answer, name, settings->container, settings->previous,
                                      &target);
         if (!error) {
@@ -149,7 +143,7 @@ static bool still_runs(const char *socket, const char *id) {
         ProtobufCMessage *answer = nullptr;
         bool running = false;
 
-        error = ask_pods(socket, &answer);
+        error = cli_client_pods(socket, &answer);
         if (error)
                 return true;
         pods = (const Nodens__V1__PodsAnswer *) answer;

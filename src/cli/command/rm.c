@@ -47,12 +47,21 @@ static void warn_of_kubelet(const Nodens__V1__PodsAnswer *answer) {
                 (unsigned long long) ((now - at) / 1000000000));
 }
 
+static bool has_running(const Nodens__V1__PodEntry *pod) {
+        for (size_t i = 0; i < pod->n_containers; i++)
+                if (nd_streq(pod->containers[i]->state, "running"))
+                        return true;
+        return false;
+}
+
 static int remove_one(const struct cli_rm_settings *settings, uint32_t grace, const Nodens__V1__PodEntry *pod) {
         Nodens__V1__RemoveRequest request = NODENS__V1__REMOVE_REQUEST__INIT;
         nd_autofree char *name = cli_target_pod_name(pod);
         nd_autoerror struct nd_error *error = nullptr;
         ProtobufCMessage *answer = nullptr;
 
+        if (grace > 0 && has_running(pod))
+                fprintf(stderr, "stopping %s (up to %u s)\n", name, grace);
         request.sandbox = pod->id;
         request.grace = grace;
         error = nd_error_wrap(cli_client_call_within(settings->socket, "/nodens.v1.Node/Remove", &request.base,
@@ -69,40 +78,49 @@ static int remove_one(const struct cli_rm_settings *settings, uint32_t grace, co
         return 0;
 }
 
-static int remove_named(const struct cli_rm_settings *settings, uint32_t grace, const Nodens__V1__PodsAnswer *answer,
-                        const char *name) {
+static void add_once(struct cli_target_pods *list, const Nodens__V1__PodEntry *pod) {
+        nd_vector_each (other, list) {
+                if (*other == pod)
+                        return;
+        }
+        nd_vector_push(list, pod);
+}
+
+/* With --force a pod that does not exist is ignored. So the beginning of a name must not be enough
+ * then: a script that removes 'web' twice would remove 'web-2' the second time. */
+static int add_named(const struct cli_rm_settings *settings, const Nodens__V1__PodsAnswer *answer, const char *name,
+                     struct cli_target_pods *list) {
         nd_autoerror struct nd_error *error = nullptr;
         struct cli_target_pods pods = {};
-        int code = 0;
 
-        error = cli_target_pod(answer, name, &pods);
+        error = cli_target_pod(answer, name, settings->force ? TARGET_NAMES_WHOLE : TARGET_NAMES_PREFIX, &pods);
         if (error)
                 return settings->force && nd_error_code(error) == ND_NOT_FOUND ? 0 : cli_sanitize_print_error("rm", error);
-        nd_vector_each (pod, &pods) {
-                if (remove_one(settings, grace, *pod) != 0)
-                        code = 1;
-        }
+        nd_vector_each (pod, &pods)
+                add_once(list, *pod);
         nd_vector_done(&pods);
-        return code;
+        return 0;
 }
 
 static int remove_pods(const struct cli_rm_settings *settings, uint32_t grace, const Nodens__V1__PodsAnswer *answer, int count,
                        char **names) {
+        struct cli_target_pods list = {};
         int code = 0;
 
-        warn_of_kubelet(answer);
         for (size_t i = 0; settings->all && i < answer->n_pods; i++)
-                if (remove_one(settings, grace, answer->pods[i]) != 0)
-                        code = 1;
+                add_once(&list, answer->pods[i]);
         for (int i = 0; i < count; i++)
-                if (remove_named(settings, grace, answer, names[i]) != 0)
-                        code = 1;
+                code |= add_named(settings, answer, names[i], &list);
+        if (list.count > 0)
+                warn_of_kubelet(answer);
+        nd_vector_each (pod, &list)
+                code |= remove_one(settings, grace, *pod);
+        nd_vector_done(&list);
         return code;
 }
 
 int cli_rm_run(void *settings_pointer, int operand_count, char **operands) {
         const struct cli_rm_settings *settings = settings_pointer;
-        Nodens__V1__PodsRequest request = NODENS__V1__PODS_REQUEST__INIT;
         nd_autoerror struct nd_error *error = nullptr;
         ProtobufCMessage *answer = nullptr;
         uint64_t grace = settings->force ? 0 : default_grace_s;
@@ -116,8 +134,7 @@ int cli_rm_run(void *settings_pointer, int operand_count, char **operands) {
                 fprintf(stderr, "nodens rm: invalid --grace: must be a number from 0 to %d\n", (int) most_grace_s);
                 return ND_EXIT_USAGE;
         }
-        error = cli_client_call(settings->socket, "/nodens.v1.Node/Pods", &request.base, &nodens__v1__pods_answer__descriptor,
-                                &answer);
+        error = cli_client_pods(settings->socket, &answer);
         if (error)
                 return cli_sanitize_print_error("rm", error);
         code = remove_pods(settings, (uint32_t) grace, (const Nodens__V1__PodsAnswer *) answer, operand_count, operands);

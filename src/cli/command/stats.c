@@ -92,7 +92,8 @@ static struct nd_error *select_rows(const struct cli_usage_sample *sample, int n
 
         for (int i = 0; i < names; i++) {
                 struct cli_target_pods pods = {};
-                struct nd_error *error = cli_target_pod((const Nodens__V1__PodsAnswer *) sample->pods, operands[i], &pods);
+                struct nd_error *error =
+                        cli_target_pod((const Nodens__V1__PodsAnswer *) sample->pods, operands[i], TARGET_NAMES_PREFIX, &pods);
 
                 if (error) {
                         nd_vector_done(&kept);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/client.h"
 
+#include <nodens.pb-c.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,7 +10,7 @@
 
 static constexpr uint64_t call_timeout_us = 120 * ND_SECOND_US;
 
-static const char *socket_path(const char *socket) {
+const char *cli_client_socket_path(const char *socket) {
         static const char scheme[] = "unix://";
 
         if (!socket)
@@ -17,8 +18,7 @@ static const char *socket_path(const char *socket) {
         return nd_has_prefix(socket, scheme) ? socket + strlen(scheme) : socket;
 }
 
-/* Adds advice when the connection fails or the call is unknown. */
-static struct nd_error *explain(struct nd_error *error) {
+struct nd_error *cli_client_explain(struct nd_error *error) {
         if (nd_error_errno(error) == ENOENT || nd_error_errno(error) == ECONNREFUSED)
                 return nd_error_wrap(
                         error,
@@ -39,14 +39,20 @@ struct nd_error *cli_client_call_within(const char *socket, const char *path, co
         size_t length = 0;
 
         nd_protobuf_pack(request, &bytes);
-        nd_try(explain(nd_grpc_call_once(socket_path(socket), path, nd_text_get(&bytes), bytes.length, timeout_us, &answer,
-                                         &length)));
+        nd_try(cli_client_explain(nd_grpc_call_once(cli_client_socket_path(socket), path, nd_text_get(&bytes), bytes.length,
+                                                    timeout_us, &answer, &length)));
         return nd_protobuf_unpack(answer_type, answer, length, ret);
 }
 
 struct nd_error *cli_client_call(const char *socket, const char *path, const ProtobufCMessage *request,
                                  const ProtobufCMessageDescriptor *answer_type, ProtobufCMessage **ret) {
         return cli_client_call_within(socket, path, request, answer_type, call_timeout_us, ret);
+}
+
+struct nd_error *cli_client_pods(const char *socket, ProtobufCMessage **ret) {
+        Nodens__V1__PodsRequest request = NODENS__V1__PODS_REQUEST__INIT;
+
+        return cli_client_call(socket, "/nodens.v1.Node/Pods", &request.base, &nodens__v1__pods_answer__descriptor, ret);
 }
 
 struct following {
@@ -102,7 +108,7 @@ struct nd_error *cli_client_stream(const char *socket, const char *path, const P
                 return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         f.loop = loop;
         nd_protobuf_pack(request, &bytes);
-        nd_try(explain(nd_grpc_client_connect(loop, socket_path(socket), &client)));
+        nd_try(cli_client_explain(nd_grpc_client_connect(loop, cli_client_socket_path(socket), &client)));
         nd_try(nd_grpc_client_call(client, path, nd_text_get(&bytes), bytes.length, 0, &answer, &f, &call));
         r = sd_event_loop(loop);
         if (r < 0 && !f.error)

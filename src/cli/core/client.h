@@ -18,6 +18,11 @@
          .values = ND_VALUES_FILE,                                                                                            \
          .help = "socket of nodens-cri (default " CLIENT_SOCKET ")"}
 
+/* For programs with a loop of their own: the path of the socket, and an error of a call with advice
+ * when the connection fails or the call is unknown. */
+[[nodiscard]] const char *cli_client_socket_path(const char *socket);
+[[nodiscard]] struct nd_error *cli_client_explain(struct nd_error *error);
+
 /* Makes a unary call. Free the response with nd_protobuf_free(). socket nullptr = CLIENT_SOCKET;
  * "unix:///path" works, too. */
 [[nodiscard]] struct nd_error *cli_client_call(const char *socket, const char *path, const ProtobufCMessage *request,
@@ -27,6 +32,9 @@
 [[nodiscard]] struct nd_error *cli_client_call_within(const char *socket, const char *path, const ProtobufCMessage *request,
                                                       const ProtobufCMessageDescriptor *answer_type, uint64_t timeout_us,
                                                       ProtobufCMessage **ret);
+
+/* Asks for all pods with their containers: a Nodens__V1__PodsAnswer. */
+[[nodiscard]] struct nd_error *cli_client_pods(const char *socket, ProtobufCMessage **ret);
 
 /* Makes a call with a stream of responses; each is passed to the function and freed after it. */
 [[nodiscard]] struct nd_error *cli_client_stream(const char *socket, const char *path, const ProtobufCMessage *request,

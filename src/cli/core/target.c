@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cli/core/sanitize.h"
+#include "cli/core/similar.h"
 
 enum {
         PARTS = 3,
@@ -40,26 +41,69 @@ static struct nd_error *cut(const char *name, struct words *ret) {
 
 /* ---- matching ---- */
 
-static bool is_prefix_of_id(const char *word, const char *id) {
-        return strlen(word) >= TARGET_ID_PREFIX && nd_has_prefix(id, word);
+enum fit {
+        FIT_NONE,
+        FIT_PREFIX, /* the beginning of a name or ID */
+        FIT_WHOLE,
+};
+
+/* How well a container matches a name. */
+enum rank {
+        RANK_NONE,
+        RANK_POD_PREFIX,
+        RANK_CONTAINER_PREFIX, /* of a pod that is named in full */
+        RANK_WHOLE,
+};
+
+static enum fit best(enum fit a, enum fit b) {
+        return a > b ? a : b;
 }
 
-static bool is_pod(const Nodens__V1__PodEntry *pod, const char *namespace, const char *word) {
+static enum fit fit_name(const char *word, const char *name) {
+        if (nd_streq(word, name))
+                return FIT_WHOLE;
+        return *word && nd_has_prefix(name, word) ? FIT_PREFIX : FIT_NONE;
+}
+
+static enum fit fit_id(const char *word, const char *id) {
+        return strlen(word) < TARGET_ID_PREFIX ? FIT_NONE : fit_name(word, id);
+}
+
+static enum fit fit_pod(const Nodens__V1__PodEntry *pod, const char *namespace, const char *word) {
         if (namespace)
-                return nd_streq(pod->namespace_, namespace) && nd_streq(pod->name, word);
-        return nd_streq(pod->name, word) || nd_streq(pod->uid, word) || is_prefix_of_id(word, pod->id);
+                return nd_streq(pod->namespace_, namespace) ? fit_name(word, pod->name) : FIT_NONE;
+        return best(fit_name(word, pod->name), best(fit_id(word, pod->uid), fit_id(word, pod->id)));
 }
 
-static bool fits(const struct words *words, const Nodens__V1__PodEntry *pod, const Nodens__V1__ContainerEntry *container) {
-        switch (words->count) {
-        case 1:
-                return is_pod(pod, nullptr, words->part[0]) || is_prefix_of_id(words->part[0], container->id);
-        case 2:
-                return is_pod(pod, words->part[0], words->part[1]) ||
-                       (is_pod(pod, nullptr, words->part[0]) && nd_streq(container->name, words->part[1]));
-        default:
-                return is_pod(pod, words->part[0], words->part[1]) && nd_streq(container->name, words->part[2]);
+static enum rank rank_of(enum fit pod, enum fit container) {
+        if (pod == FIT_NONE || container == FIT_NONE)
+                return RANK_NONE;
+        if (pod == FIT_PREFIX)
+                return RANK_POD_PREFIX;
+        return container == FIT_PREFIX ? RANK_CONTAINER_PREFIX : RANK_WHOLE;
+}
+
+/* option is the name of the container if it was given separately. */
+static enum rank rank_container(const struct words *words, const char *option, const Nodens__V1__PodEntry *pod,
+                                const Nodens__V1__ContainerEntry *container) {
+        const char *const *part = words->part;
+        enum fit wanted = option ? fit_name(option, container->name) : FIT_WHOLE, named;
+        enum rank by_pod, by_container;
+
+        if (wanted == FIT_NONE)
+                return RANK_NONE;
+        if (words->count == 1) {
+                by_pod = rank_of(fit_pod(pod, nullptr, part[0]), wanted);
+                by_container = rank_of(fit_id(part[0], container->id), wanted);
+                return by_pod > by_container ? by_pod : by_container;
         }
+        named = fit_name(part[words->count - 1], container->name);
+        named = named < wanted ? named : wanted;
+        if (words->count == 3)
+                return rank_of(fit_pod(pod, part[0], part[1]), named);
+        by_pod = rank_of(fit_pod(pod, part[0], part[1]), wanted);
+        by_container = rank_of(fit_pod(pod, nullptr, part[0]), named);
+        return by_pod > by_container ? by_pod : by_container;
 }
 
 /* ---- pods ---- */
@@ -80,14 +124,40 @@ static int newest_first(const void *a, const void *b) {
         return (int) ((*left)->created_at < (*right)->created_at) - (int) ((*left)->created_at > (*right)->created_at);
 }
 
-static void add_name(struct nd_text *list, size_t number, const char *name) {
-        if (number < TARGET_LISTED)
+static void add_name(struct nd_text *list, size_t number, size_t most, const char *name) {
+        if (number < most)
                 nd_text_addf(list, "%s%s", number > 0 ? ", " : "", name);
-        else if (number == TARGET_LISTED)
+        else if (number == most)
                 nd_text_add(list, ", and more");
 }
 
-/* Checks that all matches belong to one pod. */
+static bool is_similar(const struct words *words, const Nodens__V1__PodEntry *pod) {
+        for (size_t i = 0; i < words->count; i++)
+                if (cli_similar(words->part[i], pod->name))
+                        return true;
+        return false;
+}
+
+/* No object has the name; lists pods with similar names. */
+static struct nd_error *not_found(const Nodens__V1__PodsAnswer *answer, const char *kind, const char *name,
+                                  const struct words *words) {
+        nd_autotext struct nd_text list = ND_TEXT(LIST_TEXT);
+        size_t number = 0;
+
+        for (size_t i = 0; i < answer->n_pods; i++) {
+                nd_autofree char *text = cli_target_pod_name(answer->pods[i]);
+                bool listed = false;
+
+                for (size_t j = 0; j < i; j++)
+                        listed = listed || same_pod(answer->pods[i], answer->pods[j]);
+                if (!listed && is_similar(words, answer->pods[i]))
+                        add_name(&list, number++, TARGET_SIMILAR, text);
+        }
+        return nd_error_new(ND_NOT_FOUND, 0, "no %s named '%s'%s%s; see 'nodens pods'", kind, name,
+                            number > 0 ? "; similar: " : "", nd_text_get(&list));
+}
+
+/* Checks that the matches, at least one, belong to one pod. */
 static struct nd_error *require_one_pod(const struct cli_target_pods *pods, const char *name) {
         nd_autotext struct nd_text list = ND_TEXT(LIST_TEXT);
         size_t number = 0;
@@ -99,16 +169,35 @@ static struct nd_error *require_one_pod(const struct cli_target_pods *pods, cons
                 for (size_t j = 0; j < i; j++)
                         listed = listed || same_pod(pods->items[i], pods->items[j]);
                 if (!listed)
-                        add_name(&list, number++, text);
+                        add_name(&list, number++, TARGET_LISTED, text);
         }
-        if (number == 0)
-                return nd_error_new(ND_NOT_FOUND, 0, "no pod named '%s'; see 'nodens pods'", name);
         if (number > 1)
                 return nd_error_new(ND_INVALID, 0, "'%s' is ambiguous; it matches several pods: %s", name, nd_text_get(&list));
         return nullptr;
 }
 
-struct nd_error *cli_target_pod(const Nodens__V1__PodsAnswer *answer, const char *name, struct cli_target_pods *ret) {
+static enum fit fit_words(const struct words *words, const Nodens__V1__PodEntry *pod) {
+        return words->count == 1 ? fit_pod(pod, nullptr, words->part[0]) : fit_pod(pod, words->part[0], words->part[1]);
+}
+
+/* Pods that are named in full or, if there are none, by the beginning of their names. */
+static void collect_pods(const Nodens__V1__PodsAnswer *answer, const struct words *words, enum cli_target_names names,
+                         struct cli_target_pods *ret) {
+        enum fit found = FIT_NONE;
+
+        for (size_t i = 0; i < answer->n_pods; i++)
+                found = best(found, fit_words(words, answer->pods[i]));
+        for (size_t i = 0; found != FIT_NONE && i < answer->n_pods; i++) {
+                const Nodens__V1__PodEntry *pod = answer->pods[i];
+                bool by_id = words->count == 1 && best(fit_id(words->part[0], pod->uid), fit_id(words->part[0], pod->id));
+
+                if (fit_words(words, pod) == found && (found == FIT_WHOLE || names == TARGET_NAMES_PREFIX || by_id))
+                        nd_vector_push(ret, pod);
+        }
+}
+
+struct nd_error *cli_target_pod(const Nodens__V1__PodsAnswer *answer, const char *name, enum cli_target_names names,
+                                struct cli_target_pods *ret) {
         nd_cleanup(words_done) struct words words = {};
         struct nd_error *error;
         struct cli_target_pods pods = {};
@@ -116,17 +205,13 @@ struct nd_error *cli_target_pod(const Nodens__V1__PodsAnswer *answer, const char
         nd_try(cut(name, &words));
         if (words.count > 2)
                 return nd_error_new(ND_INVALID, 0, "invalid pod name '%s': use NAMESPACE/POD", name);
-        for (size_t i = 0; i < answer->n_pods; i++)
-                if (words.count == 1 ? is_pod(answer->pods[i], nullptr, words.part[0])
-                                     : is_pod(answer->pods[i], words.part[0], words.part[1]))
-                        nd_vector_push(&pods, answer->pods[i]);
-        error = require_one_pod(&pods, name);
+        collect_pods(answer, &words, names, &pods);
+        error = pods.count > 0 ? require_one_pod(&pods, name) : not_found(answer, "pod", name, &words);
         if (error) {
                 nd_vector_done(&pods);
                 return error;
         }
-        if (pods.count > 1)
-                qsort(pods.items, pods.count, sizeof *pods.items, newest_first);
+        qsort(pods.items, pods.count, sizeof *pods.items, newest_first);
         *ret = pods;
         return nullptr;
 }
@@ -147,13 +232,20 @@ static int newest_container_first(const void *a, const void *b) {
 
 static void collect(const Nodens__V1__PodsAnswer *answer, const struct words *words, const char *container_name,
                     struct targets *ret) {
+        enum rank best_rank = RANK_NONE, rank;
+
         for (size_t i = 0; i < answer->n_pods; i++) {
                 const Nodens__V1__PodEntry *pod = answer->pods[i];
 
-                for (size_t c = 0; c < pod->n_containers; c++)
-                        if (fits(words, pod, pod->containers[c]) &&
-                            (!container_name || nd_streq(container_name, pod->containers[c]->name)))
-                                nd_vector_push(ret, ((struct cli_target) {pod, pod->containers[c]}));
+                for (size_t c = 0; c < pod->n_containers; c++) {
+                        rank = rank_container(words, container_name, pod, pod->containers[c]);
+                        if (rank > best_rank)
+                                ret->count = 0;
+                        if (rank == RANK_NONE || rank < best_rank)
+                                continue;
+                        best_rank = rank;
+                        nd_vector_push(ret, ((struct cli_target) {pod, pod->containers[c]}));
+                }
         }
         if (ret->count > 1)
                 qsort(ret->items, ret->count, sizeof *ret->items, newest_container_first);
@@ -176,7 +268,7 @@ static struct nd_error *require_one_container(const struct targets *found, const
                 for (size_t j = 0; j < i; j++)
                         listed = listed || same_container(&found->items[i], &found->items[j]);
                 if (!listed)
-                        add_name(&list, number++, text);
+                        add_name(&list, number++, TARGET_LISTED, text);
         }
         if (number > 1)
                 return nd_error_new(ND_INVALID, 0, "'%s' is ambiguous; it matches several containers: %s", name,
@@ -184,27 +276,40 @@ static struct nd_error *require_one_container(const struct targets *found, const
         return nullptr;
 }
 
+/* How well a pod matches a name in which a container may follow. */
+static enum fit fit_pod_of(const struct words *words, const Nodens__V1__PodEntry *pod) {
+        const char *const *part = words->part;
+
+        if (words->count == 1)
+                return fit_pod(pod, nullptr, part[0]);
+        return best(fit_pod(pod, part[0], part[1]), words->count == 2 ? fit_pod(pod, nullptr, part[0]) : FIT_NONE);
+}
+
+static struct nd_error *no_container(const Nodens__V1__PodEntry *pod) {
+        nd_autotext struct nd_text list = ND_TEXT(LIST_TEXT);
+        nd_autofree char *text = cli_target_pod_name(pod);
+        size_t number = 0;
+
+        for (size_t c = 0; c < pod->n_containers; c++) {
+                nd_autofree char *container = cli_sanitize_text(pod->containers[c]->name);
+                bool listed = false;
+
+                for (size_t j = 0; j < c; j++)
+                        listed = listed || nd_streq(pod->containers[c]->name, pod->containers[j]->name);
+                if (!listed)
+                        add_name(&list, number++, TARGET_LISTED, container);
+        }
+        return nd_error_new(ND_NOT_FOUND, 0, "pod %s has no such container%s%s", text,
+                            list.length > 0 ? "; it has " : "; it has none", nd_text_get(&list));
+}
+
 /* Explains a name without matches: does the pod not exist, or the container in it? */
 static struct nd_error *explain_absence(const Nodens__V1__PodsAnswer *answer, const char *name, const struct words *words) {
-        for (size_t i = 0; i < answer->n_pods; i++) {
-                const Nodens__V1__PodEntry *pod = answer->pods[i];
-                nd_autofree char *text = cli_target_pod_name(pod);
-                nd_autotext struct nd_text list = ND_TEXT(LIST_TEXT);
-
-                if (!(words->count == 1 ? is_pod(pod, nullptr, words->part[0])
-                      : words->count == 3
-                              ? is_pod(pod, words->part[0], words->part[1])
-                              : is_pod(pod, nullptr, words->part[0]) || is_pod(pod, words->part[0], words->part[1])))
-                        continue;
-                for (size_t c = 0; c < pod->n_containers; c++) {
-                        nd_autofree char *container = cli_sanitize_text(pod->containers[c]->name);
-
-                        add_name(&list, c, container);
-                }
-                return nd_error_new(ND_NOT_FOUND, 0, "pod %s has no such container%s%s", text,
-                                    list.length > 0 ? "; it has " : "; it has none", nd_text_get(&list));
-        }
-        return nd_error_new(ND_NOT_FOUND, 0, "no pod or container named '%s'; see 'nodens pods'", name);
+        for (enum fit wanted = FIT_WHOLE; wanted > FIT_NONE; wanted--)
+                for (size_t i = 0; i < answer->n_pods; i++)
+                        if (fit_pod_of(words, answer->pods[i]) == wanted)
+                                return no_container(answer->pods[i]);
+        return not_found(answer, "pod or container", name, words);
 }
 
 static struct nd_error *choose(const struct targets *found, const char *name, bool previous, struct cli_target *ret) {

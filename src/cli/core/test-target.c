@@ -104,18 +104,71 @@ static void a_missing_object_is_reported_with_the_existing_ones([[maybe_unused]]
 static void a_pod_is_all_its_sandboxes_newest_first([[maybe_unused]] void **state) {
         struct cli_target_pods found = {};
 
-        expect_ok(cli_target_pod(&answer, "job", &found));
+        expect_ok(cli_target_pod(&answer, "job", TARGET_NAMES_PREFIX, &found));
         assert_int_equal(found.count, 2);
         assert_string_equal(found.items[0]->id, "dddd4444");
         nd_vector_done(&found);
-        expect_ok(cli_target_pod(&answer, "cccc3", &found));
+        expect_ok(cli_target_pod(&answer, "cccc3", TARGET_NAMES_PREFIX, &found));
         assert_int_equal(found.count, 1);
         nd_vector_done(&found);
-        expect_error(cli_target_pod(&answer, "web", &found), ND_INVALID,
+        expect_error(cli_target_pod(&answer, "web", TARGET_NAMES_PREFIX, &found), ND_INVALID,
                      "'web' is ambiguous; it matches several pods: default/web, test/web");
-        expect_error(cli_target_pod(&answer, "default/web/nginx", &found), ND_INVALID, "invalid pod name");
-        expect_error(cli_target_pod(&answer, "other/web", &found), ND_NOT_FOUND, "no pod named");
+        expect_error(cli_target_pod(&answer, "default/web/nginx", TARGET_NAMES_PREFIX, &found), ND_INVALID,
+                     "invalid pod name");
+        expect_error(cli_target_pod(&answer, "other/web", TARGET_NAMES_PREFIX, &found), ND_NOT_FOUND, "no pod named");
         assert_int_equal(found.count, 0);
+}
+
+static void the_beginning_of_a_name_is_enough_where_it_is_unambiguous([[maybe_unused]] void **state) {
+        add_pod("eeee5555", "default", "web-7f9c4d-x2x9z", 5);
+        add_container("c0de0006", "server", 50);
+        assert_string_equal(meant("web-7", nullptr, false), "c0de0006");
+        assert_string_equal(meant("default/web-", nullptr, false), "c0de0006");
+        assert_string_equal(meant("j", nullptr, false), "c0de0005");
+        assert_string_equal(meant("uid-", nullptr, false), "c0de0005");
+        assert_string_equal(meant("default/web/l", nullptr, false), "c0de0003");
+        assert_string_equal(meant("web/lo", nullptr, false), "c0de0003");
+        assert_string_equal(meant("default/web", "l", false), "c0de0003");
+        assert_string_equal(meant("web-/serv", nullptr, false), "c0de0006");
+        /* the namespace is not abbreviated */
+        expect_contains(meant("def/web-", nullptr, false), "no pod or container named");
+}
+
+static void a_whole_name_is_preferred_to_the_beginning_of_another([[maybe_unused]] void **state) {
+        add_pod("eeee5555", "test", "web-7f9c4d-x2x9z", 5);
+        add_container("c0de0006", "nginx", 50);
+        assert_string_equal(meant("test/web", nullptr, false), "c0de0004");
+        assert_string_equal(meant("test/web/ng", nullptr, false), "c0de0004");
+        expect_contains(meant("test/we", nullptr, false),
+                        "'test/we' is ambiguous; it matches several containers: test/web-7f9c4d-x2x9z/nginx, test/web/nginx");
+}
+
+static void a_pod_that_must_be_named_in_full_is_not_found_by_the_beginning_of_its_name([[maybe_unused]] void **state) {
+        struct cli_target_pods found = {};
+
+        expect_ok(cli_target_pod(&answer, "jo", TARGET_NAMES_PREFIX, &found));
+        nd_vector_done(&found);
+        expect_error(cli_target_pod(&answer, "jo", TARGET_NAMES_WHOLE, &found), ND_NOT_FOUND, "no pod named 'jo'");
+        expect_error(cli_target_pod(&answer, "default/jo", TARGET_NAMES_WHOLE, &found), ND_NOT_FOUND, "no pod named");
+        expect_ok(cli_target_pod(&answer, "job", TARGET_NAMES_WHOLE, &found));
+        nd_vector_done(&found);
+        expect_ok(cli_target_pod(&answer, "cccc3", TARGET_NAMES_WHOLE, &found));
+        assert_int_equal(found.count, 1);
+        nd_vector_done(&found);
+}
+
+static void a_missing_name_is_reported_with_similar_ones([[maybe_unused]] void **state) {
+        struct cli_target_pods found = {};
+
+        assert_string_equal(meant("wbe", nullptr, false),
+                            "no pod or container named 'wbe'; similar: default/web, test/web; see 'nodens pods'");
+        assert_string_equal(meant("other/web", nullptr, false),
+                            "no pod or container named 'other/web'; similar: default/web, test/web; see 'nodens pods'");
+        assert_string_equal(meant("default/web/c", nullptr, false),
+                            "pod default/web has no such container; it has nginx, log");
+        expect_error(cli_target_pod(&answer, "other/web", TARGET_NAMES_PREFIX, &found), ND_NOT_FOUND,
+                     "no pod named 'other/web'; similar: default/web, test/web; see 'nodens pods'");
+        expect_error(cli_target_pod(&answer, "jbo", TARGET_NAMES_PREFIX, &found), ND_NOT_FOUND, "similar: default/job;");
 }
 
 static void names_in_errors_are_sanitized([[maybe_unused]] void **state) {
@@ -131,6 +184,10 @@ int main(void) {
                 cmocka_unit_test_setup(an_ambiguous_name_is_rejected_with_a_list, set_up),
                 cmocka_unit_test_setup(a_missing_object_is_reported_with_the_existing_ones, set_up),
                 cmocka_unit_test_setup(a_pod_is_all_its_sandboxes_newest_first, set_up),
+                cmocka_unit_test_setup(the_beginning_of_a_name_is_enough_where_it_is_unambiguous, set_up),
+                cmocka_unit_test_setup(a_whole_name_is_preferred_to_the_beginning_of_another, set_up),
+                cmocka_unit_test_setup(a_pod_that_must_be_named_in_full_is_not_found_by_the_beginning_of_its_name, set_up),
+                cmocka_unit_test_setup(a_missing_name_is_reported_with_similar_ones, set_up),
                 cmocka_unit_test_setup(names_in_errors_are_sanitized, set_up),
         };
 

@@ -376,6 +376,9 @@ static void add_value(const struct key *key, const struct cri_config *config, st
         case KEY_HANDLERS:
                 add_handlers(config, text);
                 return;
+        case KEY_OPTIONAL_PATH:
+                nd_text_add(text, **(char *const *) field ? *(char *const *) field : "off");
+                return;
         case KEY_PATH:
         case KEY_PROGRAM:
         case KEY_PATHS:
