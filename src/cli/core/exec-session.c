@@ -12,9 +12,6 @@
  * a signal terminates us. */
 #include "cli/core/exec-session.h"
 
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -24,9 +21,9 @@
 #include <termios.h>
 
 #include "base/text.h"
+#include "cli/core/detach.h"
 #include "cli/core/exec-status.h"
-#include "net/channel.h"
-#include "net/http-head.h"
+#include "cli/core/upgrade.h"
 
 enum channel {
         CHANNEL_INPUT,
@@ -43,9 +40,9 @@ enum phase {
 };
 
 enum {
-        REQUEST_MOST = 4 << 10,
         ROOM_LEAST = 4 << 10, /* space in the queue that is required to read input */
-        PIECE = 16 << 10,
+        PIECE = UPGRADE_PIECE,
+        ERRORS_KEPT = 4 << 10,
 };
 
 static const char protocol[] = "v5.channel.k8s.io";
@@ -53,17 +50,17 @@ static const char protocol[] = "v5.channel.k8s.io";
 struct session {
         const struct cli_exec_session_settings *settings;
         sd_event *loop;
-        int fd;
+        struct cli_upgrade upgrade;
         enum phase phase;
         sd_event_source *socket, *input, *window, *terminate, *hangup;
-        char key[ND_WEBSOCKET_KEY];
-        struct nd_text request; /* unsent part */
-        struct nd_text head;    /* of the response, so far */
         struct nd_channel_mux *channels;
         struct nd_text status;
+        struct nd_text errors;  /* the beginning of the command's standard error */
         struct nd_error *error; /* why it ended */
         struct termios before;
         bool raw; /* the terminal must be restored */
+        struct cli_detach detach;
+        bool detached; /* by the keys */
         char buffer[PIECE];
 };
 
@@ -76,10 +73,9 @@ static void session_done(struct session *s) {
         sd_event_source_disable_unref(s->terminate);
         sd_event_source_disable_unref(s->hangup);
         sd_event_unref(s->loop);
-        nd_close_fd(&s->fd);
-        nd_text_done(&s->request);
-        nd_text_done(&s->head);
+        cli_upgrade_done(&s->upgrade);
         nd_text_done(&s->status);
+        nd_text_done(&s->errors);
         nd_channel_mux_free(s->channels);
         nd_error_free(s->error);
 }
@@ -94,79 +90,28 @@ static void end(struct session *s, struct nd_error *error) {
         (void) sd_event_exit(s->loop, 0);
 }
 
-/* ---- URL ---- */
-
-static struct nd_error *parse_url(const char *url, struct sockaddr_in *ret, const char **ret_path) {
-        static const char scheme[] = "http://";
-        const char *host = url + sizeof scheme - 1;
-        nd_autofree char *address = nullptr, *port = nullptr;
-        uint32_t number;
-        size_t length;
-
-        if (!nd_has_prefix(url, scheme))
-                return nd_error_new(ND_INVALID, 0, "invalid URL from nodens-cri, not http://: '%s'", url);
-        length = strcspn(host, ":/");
-        address = nd_strndup(host, length);
-        *ret_path = strchr(host, '/');
-        if (host[length] == ':' && *ret_path)
-                port = nd_strndup(host + length + 1, (size_t) (*ret_path - host) - length - 1);
-        *ret = (struct sockaddr_in) {.sin_family = AF_INET};
-        if (!port || nd_text_parse_u32(port, &number) < 0 || number == 0 || number > UINT16_MAX ||
-            inet_pton(AF_INET, address, &ret->sin_addr) != 1)
-                return nd_error_new(ND_INVALID, 0, "invalid URL from nodens-cri, not http://ADDRESS:PORT/PATH: '%s'", url);
-        ret->sin_port = htons((uint16_t) number);
-        return nullptr;
-}
-
-static struct nd_error *dial(struct session *s) {
-        struct sockaddr_in address;
-        const char *path = nullptr;
-
-        nd_try(parse_url(s->settings->url, &address, &path));
-        s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (s->fd < 0 || connect(s->fd, (const struct sockaddr *) &address, sizeof address) < 0)
-                return nd_error_new(ND_UNAVAILABLE, errno, "connect to nodens-cri at '%s'", s->settings->url);
-        (void) fcntl(s->fd, F_SETFL, O_NONBLOCK);
-        (void) setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &(int) {1}, sizeof(int));
-        nd_websocket_key(s->key);
-        s->request = ND_TEXT(REQUEST_MOST);
-        nd_text_addf(
-                &s->request,
-                "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                "Sec-WebSocket-Key: %s\r\nSec-WebSocket-Protocol: %s\r\n\r\n",
-                path, inet_ntoa(address.sin_addr), s->key, protocol);
-        return nullptr;
-}
-
 /* ---- input ---- */
 
-/* Returns false when the socket's buffer is full or the connection is closed: its event source
- * reports that. */
-static bool send_some(const struct session *s, const char *bytes, size_t length, size_t *ret) {
-        ssize_t n = send(s->fd, bytes, length, MSG_NOSIGNAL);
-
-        *ret = n > 0 ? (size_t) n : 0;
-        return n > 0;
-}
-
 static void flush(struct session *s) {
-        struct nd_websocket *websocket = s->channels ? nd_channel_mux_websocket(s->channels) : nullptr;
-        const char *bytes = nullptr;
-        size_t n;
-
-        while (s->request.length > 0 && send_some(s, s->request.bytes, s->request.length, &n)) {
-                s->request.length -= n;
-                memmove(s->request.bytes, s->request.bytes + n, s->request.length);
-        }
-        while (websocket && (n = nd_websocket_queued(websocket, &bytes)) > 0 && send_some(s, bytes, n, &n))
-                (void) !nd_websocket_sent(websocket, n);
-        (void) sd_event_source_set_io_events(s->socket,
-                                             s->request.length > 0 || (websocket && nd_websocket_queued(websocket, &bytes) > 0)
-                                                     ? EPOLLIN | EPOLLOUT
-                                                     : EPOLLIN);
+        (void) sd_event_source_set_io_events(s->socket, cli_upgrade_flush(&s->upgrade, s->channels));
         if (s->input && s->channels)
                 (void) sd_event_source_set_enabled(s->input, nd_channel_mux_room(s->channels) >= ROOM_LEAST ? SD_EVENT_ON
                                                                                                             : SD_EVENT_OFF);
+}
+
+static void send_input(struct session *s, const char *bytes, size_t length) {
+        char kept[PIECE + 1];
+        bool detached = false;
+
+        if (s->settings->attach && s->raw) {
+                length = cli_detach_filter(&s->detach, bytes, length, kept, &detached);
+                bytes = kept;
+        }
+        if (length > 0)
+                nd_channel_mux_write(s->channels, CHANNEL_INPUT, bytes, length);
+        s->detached = detached;
+        if (detached)
+                end(s, nullptr);
 }
 
 static int on_input([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
@@ -183,7 +128,7 @@ static int on_input([[maybe_unused]] sd_event_source *source, [[maybe_unused]] i
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return 0;
         if (n > 0) {
-                nd_channel_mux_write(s->channels, CHANNEL_INPUT, s->buffer, (size_t) n);
+                send_input(s, s->buffer, (size_t) n);
         } else {
                 nd_channel_mux_end(s->channels, CHANNEL_INPUT);
                 s->input = sd_event_source_disable_unref(s->input);
@@ -286,6 +231,7 @@ static struct nd_error *take_data(struct session *s, const struct nd_channel_eve
         case CHANNEL_OUTPUT:
                 return write_out(STDOUT_FILENO, event->bytes, event->length);
         case CHANNEL_ERRORS:
+                nd_text_append(&s->errors, event->bytes, event->length);
                 return write_out(STDERR_FILENO, event->bytes, event->length);
         case CHANNEL_STATUS:
                 nd_text_append(&s->status, event->bytes, event->length);
@@ -313,22 +259,10 @@ static struct nd_error *take_frames(struct session *s, char *bytes, size_t lengt
         return nullptr;
 }
 
-static struct nd_error *check_answer(const struct session *s, const struct nd_http_head *head) {
-        const char *accept = nd_http_head_get(head, "Sec-WebSocket-Accept"),
-                   *chosen = nd_http_head_get(head, "Sec-WebSocket-Protocol");
-        char wanted[ND_WEBSOCKET_ACCEPT];
-
-        if (head->status != 101)
-                return nd_error_new(ND_UNAVAILABLE, 0, "nodens-cri rejected the stream with status %u", head->status);
-        if (!nd_websocket_accept(s->key, wanted) || !accept || !nd_streq(accept, wanted) || !chosen ||
-            !nd_streq(chosen, protocol))
-                return nd_error_new(ND_UNAVAILABLE, 0, "the server at '%s' is not nodens-cri", s->settings->url);
-        return nullptr;
-}
-
 static struct nd_error *open_streams(struct session *s) {
         s->channels = nd_channel_mux_new(ND_WEBSOCKET_CLIENT, protocol, 0);
         s->status = ND_TEXT(EXEC_STATUS_BYTES);
+        s->errors = ND_TEXT(ERRORS_KEPT);
         s->phase = OPEN;
         if (s->settings->terminal) {
                 nd_try(take_terminal(s));
@@ -338,16 +272,13 @@ static struct nd_error *open_streams(struct session *s) {
 }
 
 static struct nd_error *take_head(struct session *s, const char *bytes, size_t length) {
-        nd_autohead struct nd_http_head head = {};
-        size_t used;
+        bool complete;
 
-        nd_text_append(&s->head, bytes, length);
-        nd_try(nd_http_answer_read(s->head.bytes, s->head.length, &head, &used));
-        if (used == 0)
+        nd_try(cli_upgrade_take(&s->upgrade, bytes, length, &complete));
+        if (!complete)
                 return nullptr;
-        nd_try(check_answer(s, &head));
         nd_try(open_streams(s));
-        return take_frames(s, s->head.bytes + used, s->head.length - used);
+        return take_frames(s, s->upgrade.head.bytes, s->upgrade.head.length);
 }
 
 static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, uint32_t events, void *userdata) {
@@ -359,7 +290,7 @@ static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] 
                 flush(s);
                 return 0;
         }
-        n = recv(s->fd, s->buffer, sizeof s->buffer, 0);
+        n = recv(s->upgrade.fd, s->buffer, sizeof s->buffer, 0);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
                 return 0;
         if (n <= 0) {
@@ -374,22 +305,36 @@ static int on_socket([[maybe_unused]] sd_event_source *source, [[maybe_unused]] 
         return 0;
 }
 
+/* The OCI runtime writes why a command does not start to its standard error, too. */
+static struct nd_error *read_status(const struct session *s, int *ret_code) {
+        struct nd_error *error = cli_exec_status_parse(s->status.bytes, s->status.length, ret_code);
+
+        if (error && (*ret_code == EXEC_STATUS_NOT_FOUND || *ret_code == EXEC_STATUS_NOT_EXECUTABLE) &&
+            strstr(nd_text_get(&s->errors), nd_error_text(error)))
+                nd_error_done(&error);
+        return error;
+}
+
 struct nd_error *cli_exec_session_run(const struct cli_exec_session_settings *settings, int *ret_code) {
-        nd_cleanup(session_done) struct session s = {
-                .settings = settings, .fd = -EBADF, .head = ND_TEXT(ND_HTTP_HEAD + PIECE)};
+        nd_cleanup(session_done) struct session s = {.settings = settings, .upgrade = UPGRADE_NONE};
         int r = sd_event_new(&s.loop);
 
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "create an event loop");
-        nd_try(dial(&s));
-        r = sd_event_add_io(s.loop, &s.socket, s.fd, EPOLLIN | EPOLLOUT, on_socket, &s);
+        nd_try(cli_upgrade_begin(settings->url, protocol, &s.upgrade));
+        r = sd_event_add_io(s.loop, &s.socket, s.upgrade.fd, EPOLLIN | EPOLLOUT, on_socket, &s);
         if (r >= 0)
                 r = sd_event_loop(s.loop);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "wait for nodens-cri");
         if (s.error)
                 return nd_take_ptr(s.error);
+        if (s.detached) {
+                *ret_code = 0;
+                return nullptr;
+        }
         if (s.status.length == 0)
-                return nd_error_new(ND_UNAVAILABLE, 0, "connection to nodens-cri lost; the command was terminated");
-        return cli_exec_status_parse(s.status.bytes, s.status.length, ret_code);
+                return nd_error_new(ND_UNAVAILABLE, 0, "connection to nodens-cri lost; %s",
+                                    settings->attach ? "the container was not changed" : "the command was terminated");
+        return read_status(&s, ret_code);
 }

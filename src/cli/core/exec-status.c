@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/exec-status.h"
 
+#include <string.h>
+
 #include "base/json.h"
 
 static const char *text_of(yyjson_val *object, const char *key) {
@@ -23,9 +25,23 @@ static bool find_code(yyjson_val *status, int *ret) {
         return false;
 }
 
+/* Without what says only that nodens-cri failed to execute something in a container. */
+static const char *reason_of(const char *message) {
+        static const char *const wrappings[] = {"Internal error occurred: ", "error executing command in container: ",
+                                                "error attaching to container: ", "execute in container '"};
+        const char *end;
+
+        for (size_t i = 0; i < nd_count_of(wrappings); i++)
+                if (nd_has_prefix(message, wrappings[i]))
+                        message += strlen(wrappings[i]);
+        end = strstr(message, "': "); /* the ID that follows the last one */
+        return end && strspn(message, "0123456789abcdef") == (size_t) (end - message) ? end + strlen("': ") : message;
+}
+
 struct nd_error *cli_exec_status_parse(const char *bytes, size_t length, int *ret_code) {
         nd_autojson yyjson_doc *document = nullptr;
         yyjson_val *status;
+        int code;
 
         nd_try(nd_error_wrap(nd_json_parse(bytes, length, EXEC_STATUS_BYTES, &document), "exit status of the command"));
         status = yyjson_doc_get_root(document);
@@ -35,6 +51,8 @@ struct nd_error *cli_exec_status_parse(const char *bytes, size_t length, int *re
         }
         if (nd_streq(text_of(status, "reason"), "NonZeroExitCode") && find_code(status, ret_code))
                 return nullptr;
+        if (find_code(status, &code) && (code == EXEC_STATUS_NOT_FOUND || code == EXEC_STATUS_NOT_EXECUTABLE))
+                *ret_code = code;
         return nd_error_new(ND_UNKNOWN, 0, "%s",
-                            *text_of(status, "message") ? text_of(status, "message") : "the command failed");
+                            *text_of(status, "message") ? reason_of(text_of(status, "message")) : "the command failed");
 }

@@ -10,6 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         int code = -1;
 
         error = cli_exec_status_parse((const char *) data, size, &code);
-        fuzz_require(error ? code == -1 : code >= 0 && code <= 255);
+        fuzz_require(error ? code == -1 || code == EXEC_STATUS_NOT_EXECUTABLE || code == EXEC_STATUS_NOT_FOUND
+                           : code >= 0 && code <= 255);
         return 0;
 }
