@@ -7,6 +7,7 @@
  *   closes, at its timeout, or with the connection. */
 #include "net/grpc-client.h"
 
+#include <fcntl.h>
 #include <nghttp2/nghttp2.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -235,16 +236,18 @@ static int make_http(struct nd_grpc_client *client) {
         return r;
 }
 
+/* Does not wait for a server that accepts nothing and whose queue is full: EAGAIN. */
 static struct nd_error *connect_socket(const char *path, int *ret_fd) {
         struct sockaddr_un address;
         nd_autoclose int fd = -EBADF;
 
         nd_try(nd_unix_address(path, &address));
-        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (fd < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "create socket");
         if (connect(fd, (struct sockaddr *) &address, sizeof address) < 0)
                 return nd_error_new(ND_UNAVAILABLE, errno, "connect to '%s'", path);
+        (void) fcntl(fd, F_SETFL, 0);
         *ret_fd = nd_take_fd(fd);
         return nullptr;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unit/expect.h>
+#include <unit/scratch.h>
 
 #include "base/clock.h"
 #include "net/grpc-server.h"
@@ -289,6 +290,24 @@ static void a_failed_connect_is_an_error_that_names_the_socket([[maybe_unused]] 
                      "/tmp/nobody-here.sock");
 }
 
+static void a_server_that_accepts_nothing_is_not_waited_for([[maybe_unused]] void **state) {
+        scratch_directory directory = scratch_make();
+        nd_autofree char *path = nd_format("%s/full", directory), *answer = nullptr;
+        struct sockaddr_un address = {};
+        nd_autoclose int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), first = -EBADF, second = -EBADF;
+        size_t length;
+
+        expect_ok(nd_unix_address(path, &address));
+        assert_int_equal(bind(listener, (struct sockaddr *) &address, sizeof address), 0);
+        assert_int_equal(listen(listener, 0), 0);
+        first = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        assert_int_equal(connect(first, (struct sockaddr *) &address, sizeof address), 0);
+        second = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        /* the queue is full */
+        assert_int_equal(connect(second, (struct sockaddr *) &address, sizeof address), -1);
+        expect_error(nd_grpc_call_once(path, "/x/Y", "", 0, 60 * ND_SECOND_US, &answer, &length), ND_UNAVAILABLE, path);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(an_echo_comes_back, set_up, tear_down),
@@ -302,6 +321,7 @@ int main(void) {
                 cmocka_unit_test_setup_teardown(a_server_that_goes_away_ends_every_call, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(an_unknown_method_is_an_error_that_names_it, set_up, tear_down),
                 cmocka_unit_test(a_failed_connect_is_an_error_that_names_the_socket),
+                cmocka_unit_test(a_server_that_accepts_nothing_is_not_waited_for),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
