@@ -1,19 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/program.h"
 
+#include "cli/command/attach.h"
 #include "cli/command/check.h"
+#include "cli/command/complete.h"
 #include "cli/command/exec.h"
 #include "cli/command/ids.h"
 #include "cli/command/images.h"
 #include "cli/command/import.h"
+#include "cli/command/info.h"
 #include "cli/command/inspect.h"
 #include "cli/command/lint.h"
 #include "cli/command/logs.h"
 #include "cli/command/pods.h"
+#include "cli/command/port-forward.h"
+#include "cli/command/ps.h"
 #include "cli/command/pull.h"
 #include "cli/command/rm.h"
+#include "cli/command/rmi.h"
 #include "cli/command/stats.h"
 #include "cli/command/top.h"
+#include "cli/command/version.h"
 
 static const struct nd_option_command commands[] = {
         {.name = "check",
@@ -21,6 +28,16 @@ static const struct nd_option_command commands[] = {
          .options = cli_check_options,
          .settings_size = sizeof(struct cli_check_settings),
          .run = cli_check_run},
+        {.name = "info",
+         .summary = "show conditions, features and settings of nodens-cri",
+         .options = cli_info_options,
+         .settings_size = sizeof(struct cli_info_settings),
+         .run = cli_info_run},
+        {.name = "version",
+         .summary = "show the versions of this program and of nodens-cri",
+         .options = cli_version_options,
+         .settings_size = sizeof(struct cli_version_settings),
+         .run = cli_version_run},
         {.name = "ids",
          .summary = "show the ID blocks of pods",
          .options = cli_ids_options,
@@ -31,9 +48,17 @@ static const struct nd_option_command commands[] = {
          .options = cli_pods_options,
          .settings_size = sizeof(struct cli_pods_settings),
          .run = cli_pods_run},
+        {.name = "ps",
+         .summary = "list the containers of nodens-cri",
+         .options = cli_ps_options,
+         .settings_size = sizeof(struct cli_ps_settings),
+         .run = cli_ps_run},
         {.name = "inspect",
          .summary = "show and verify a pod's IDs, namespaces and mounts",
          .operands = "POD",
+         .operand_values = ND_VALUES_ASK,
+         .operand_words = "pods",
+         .operand_last = 1,
          .options = cli_inspect_options,
          .settings_size = sizeof(struct cli_inspect_settings),
          .run = cli_inspect_run},
@@ -41,18 +66,44 @@ static const struct nd_option_command commands[] = {
          .summary = "run a command in a container",
          .operands = "POD[/CONTAINER] COMMAND [ARGUMENT...]",
          .verbatim_from = 2,
+         .operand_values = ND_VALUES_ASK,
+         .operand_words = "containers",
+         .operand_last = 1,
          .options = cli_exec_options,
          .settings_size = sizeof(struct cli_exec_settings),
          .run = cli_exec_run},
+        {.name = "attach",
+         .summary = "connect to the streams of a running container",
+         .operands = "POD[/CONTAINER]",
+         .operand_values = ND_VALUES_ASK,
+         .operand_words = "containers",
+         .operand_last = 1,
+         .options = cli_attach_options,
+         .settings_size = sizeof(struct cli_attach_settings),
+         .run = cli_attach_run},
         {.name = "logs",
          .summary = "print the log of a container",
          .operands = "POD[/CONTAINER]",
+         .operand_values = ND_VALUES_ASK,
+         .operand_words = "containers",
+         .operand_last = 1,
          .options = cli_logs_options,
          .settings_size = sizeof(struct cli_logs_settings),
          .run = cli_logs_run},
+        {.name = "port-forward",
+         .summary = "forward local ports to a pod",
+         .operands = "POD [LOCAL:]REMOTE...",
+         .operand_values = ND_VALUES_ASK,
+         .operand_words = "pods",
+         .operand_last = 1,
+         .options = cli_port_forward_options,
+         .settings_size = sizeof(struct cli_port_forward_settings),
+         .run = cli_port_forward_run},
         {.name = "stats",
          .summary = "show resource usage of pods and containers",
          .operands = "[POD...]",
+         .operand_values = ND_VALUES_ASK,
+         .operand_words = "pods",
          .options = cli_stats_options,
          .settings_size = sizeof(struct cli_stats_settings),
          .run = cli_stats_run},
@@ -64,12 +115,15 @@ static const struct nd_option_command commands[] = {
         {.name = "rm",
          .summary = "stop and remove pods",
          .operands = "POD...",
+         .operand_values = ND_VALUES_ASK,
+         .operand_words = "pods",
          .options = cli_rm_options,
          .settings_size = sizeof(struct cli_rm_settings),
          .run = cli_rm_run},
         {.name = "lint",
          .summary = "check manifests against pod security levels and security context constraints",
          .operands = "FILE...",
+         .operand_values = ND_VALUES_FILE,
          .options = cli_lint_options,
          .settings_size = sizeof(struct cli_lint_settings),
          .run = cli_lint_run},
@@ -87,9 +141,27 @@ static const struct nd_option_command commands[] = {
         {.name = "import",
          .summary = "import images from an OCI archive",
          .operands = "FILE",
+         .operand_values = ND_VALUES_FILE,
+         .operand_last = 1,
          .options = cli_import_options,
          .settings_size = sizeof(struct cli_import_settings),
          .run = cli_import_run},
+        {.name = "rmi",
+         .summary = "remove images",
+         .operands = "IMAGE...",
+         .operand_values = ND_VALUES_ASK,
+         .operand_words = "images",
+         .options = cli_rmi_options,
+         .settings_size = sizeof(struct cli_rmi_settings),
+         .run = cli_rmi_run},
+        {.name = "complete",
+         .summary = "print names for the completions of shells",
+         .operands = "pods|containers|images [WORD...]",
+         .verbatim_from = 2,
+         .hidden = true,
+         .options = cli_complete_options,
+         .settings_size = sizeof(struct cli_complete_settings),
+         .run = cli_complete_run},
         {},
 };
 
