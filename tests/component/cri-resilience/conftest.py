@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 from nodenstest import runtimes, validation
+from nodenstest.operator import Node
+from nodenstest.pods import Pods
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,3 +42,24 @@ def shell(site: runtimes.registry_server.Site) -> str:
 def directory() -> Iterator[Path]:
     with runtimes.scratch() as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def daemon(messages: runtimes.Messages, site: runtimes.registry_server.Site) -> Iterator[runtimes.NodensCri]:
+    runtimes.make_state_writable()
+    with runtimes.scratch() as directory:
+        made = runtimes.NodensCri(directory / "r", messages)
+        runtimes.trust(site, made.certificates)
+        made.start().close()
+        yield made
+        made.stop()
+
+
+@pytest.fixture
+def node(daemon: runtimes.NodensCri, directory: Path, shell: str, messages: runtimes.Messages) -> Iterator[Node]:
+    client = runtimes.CriClient(str(daemon.socket), messages)
+    world = Pods(client, shell, directory, "cgroupfs", users=True)
+    world.pull(shell)
+    yield Node(daemon, world)
+    world.clean()
+    client.close()

@@ -56,7 +56,7 @@ SYSTEM = (
     Step("images: a real registry and hostile ones", ("test", "pull"), 15, "machine"),
     Step("the CRI's cases on nodens-cri, under ASan + UBSan", ("test", "cri-asan"), 25, "machine"),
     Step("the daemon's memory, without sanitizers", ("test", "cri-memory"), 5, "machine"),
-    Step("nodens exec, logs, stats, top and rm", ("test", "pods-operator"), 10, "machine"),
+    Step("nodens exec, logs, ps, rm, rmi and others", ("test", "pods-operator"), 10, "machine"),
     Step("nodens in terminals, pipes and on full devices", ("test", "terminal"), 5, "machine"),
     Step("admission beside an API server, under ASan + UBSan", ("test", "guard-asan"), 15, "cluster"),
     Step("testbed: guests and a cluster", ("test", "testbed-short"), 15, "cluster"),
