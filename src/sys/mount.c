@@ -1,17 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sys/mount.h"
 
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/statfs.h>
+#include <unistd.h>
+
+/* Names the mount: an open file has a path only in /proc, which a jail may not have. */
+static struct nd_error *clone_error(int dir_fd, const char *path, int number) {
+        nd_autofree char *link = nd_format("/proc/self/fd/%d", dir_fd);
+        char name[PATH_MAX] = "";
+
+        if (path[0] != '\0')
+                return nd_error_new(nd_error_code_of(number), number, "clone the mount at '%s'", path);
+        if (readlink(link, name, sizeof name - 1) < 0)
+                return nd_error_new(nd_error_code_of(number), number, "clone the mount of an open file");
+        return nd_error_new(nd_error_code_of(number), number, "clone the mount at '%s'", name);
+}
 
 struct nd_error *nd_mount_clone(int dir_fd, const char *path, bool recursive, int *ret_fd) {
         unsigned flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_SYMLINK_NOFOLLOW | (recursive ? AT_RECURSIVE : 0u);
         int fd = nd_sys->open_tree(dir_fd, path, flags | (path[0] == '\0' ? AT_EMPTY_PATH : 0u));
 
         if (fd < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "clone the mount at '%s'", path);
+                return clone_error(dir_fd, path, errno);
         *ret_fd = fd;
         return nullptr;
 }
