@@ -1,7 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "userns/delegation.h"
 
+#include <string.h>
+
+#include "base/text.h"
+#include "sys/file.h"
 #include "userns/range.h"
+
+enum {
+        PODS_ADVISED = 15,
+        FIRST_ADVISED = 524288, /* above the ranges that adduser assigns */
+        SUBID_BYTES = 1024 * 1024,
+};
 
 /* Adds a line, or extends the last one if the new one continues it inside and outside. */
 static void add_line(struct nd_userns_maps *maps, uint64_t inside, uint64_t outside, uint64_t count) {
@@ -49,4 +59,34 @@ void nd_delegation_maps(uint32_t own, const struct nd_subid_list *ranges, struct
                 add_line(ret, inside, first, count);
                 inside += count;
         }
+}
+
+/* Returns the first ID after all ranges in a file like /etc/subuid: lines NAME:FIRST:COUNT. */
+static uint64_t end_of_subids(const char *path) {
+        nd_autofree char *text = nullptr;
+        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, SUBID_BYTES, &text);
+        char *rest = error ? nullptr : text, *line;
+        uint64_t end = 0, first, count;
+
+        while ((line = strsep(&rest, "\n"))) {
+                const char *name = strsep(&line, ":"), *first_text = strsep(&line, ":");
+
+                if (name && first_text && line && nd_text_parse_u64(first_text, UINT32_MAX, &first) == 0 &&
+                    nd_text_parse_u64(line, UINT32_MAX, &count) == 0 && first + count > end)
+                        end = first + count;
+        }
+        return end;
+}
+
+char *nd_delegation_advice(const char *name) {
+        uint64_t uids = end_of_subids("/etc/subuid"), gids = end_of_subids("/etc/subgid"), first = uids > gids ? uids : gids,
+                 count = (PODS_ADVISED + 1) * (uint64_t) ND_IDS_UNIT;
+
+        first = first > FIRST_ADVISED ? (first + ND_IDS_UNIT - 1) / ND_IDS_UNIT * ND_IDS_UNIT : FIRST_ADVISED;
+        if (first + count >= UINT32_MAX)
+                return nd_format("as root, assign %s %llu unused IDs in /etc/subuid and /etc/subgid", name,
+                                 (unsigned long long) count);
+        return nd_format("as root: usermod --add-subuids %llu-%llu --add-subgids %llu-%llu %s", (unsigned long long) first,
+                         (unsigned long long) (first + count - 1), (unsigned long long) first,
+                         (unsigned long long) (first + count - 1), name);
 }

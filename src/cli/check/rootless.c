@@ -18,11 +18,8 @@
 #define PROFILE "/etc/apparmor.d/nodens-rootless"
 
 enum {
-        PODS_ADVISED = 15,
-        FIRST_ADVISED = 524288, /* above the ranges that adduser assigns */
         FILES_LEAST = 65536,
         NAMESPACES_LEAST = 1024,
-        SUBID_BYTES = 1024 * 1024,
 };
 
 /* Determines the owner of the node: the user who called sudo, or ours. Root itself cannot run a
@@ -58,37 +55,6 @@ static uint64_t nested_blocks(const struct nd_userns_extents *extents) {
         return blocks;
 }
 
-/* Returns the first ID after all ranges in a file like /etc/subuid: lines NAME:FIRST:COUNT. */
-static uint64_t end_of_subids(const char *path) {
-        nd_autofree char *text = nullptr;
-        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, SUBID_BYTES, &text);
-        char *rest = error ? nullptr : text, *line;
-        uint64_t end = 0, first, count;
-
-        while ((line = strsep(&rest, "\n"))) {
-                const char *name = strsep(&line, ":"), *first_text = strsep(&line, ":");
-
-                if (name && first_text && line && nd_text_parse_u64(first_text, UINT32_MAX, &first) == 0 &&
-                    nd_text_parse_u64(line, UINT32_MAX, &count) == 0 && first + count > end)
-                        end = first + count;
-        }
-        return end;
-}
-
-/* Returns a command that assigns IDs that no other user has. */
-static char *subid_advice(const char *name) {
-        uint64_t uids = end_of_subids("/etc/subuid"), gids = end_of_subids("/etc/subgid"), first = uids > gids ? uids : gids,
-                 count = (PODS_ADVISED + 1) * (uint64_t) ND_IDS_UNIT;
-
-        first = first > FIRST_ADVISED ? (first + ND_IDS_UNIT - 1) / ND_IDS_UNIT * ND_IDS_UNIT : FIRST_ADVISED;
-        if (first + count >= UINT32_MAX)
-                return nd_format("as root, assign %s %llu unused IDs in /etc/subuid and /etc/subgid", name,
-                                 (unsigned long long) count);
-        return nd_format("as root: usermod --add-subuids %llu-%llu --add-subgids %llu-%llu %s", (unsigned long long) first,
-                         (unsigned long long) (first + count - 1), (unsigned long long) first,
-                         (unsigned long long) (first + count - 1), name);
-}
-
 static void check_subids(struct cli_findings *findings, uid_t uid, const char *name) {
         nd_cleanup(nd_subid_list_done) struct nd_subid_list uids = {}, gids = {};
         nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uid_maps = {}, gid_maps = {};
@@ -100,7 +66,7 @@ static void check_subids(struct cli_findings *findings, uid_t uid, const char *n
                 error = nd_subid_list_of(name, ND_SUBGID, &gids);
         if (error) {
                 cli_findings_add(findings, FINDING_FAIL, "subordinate IDs", nd_strdup(nd_error_text(error)),
-                                 subid_advice(name));
+                                 nd_delegation_advice(name));
                 return;
         }
         nd_delegation_maps(uid, &uids, &uid_maps);
@@ -113,7 +79,7 @@ static void check_subids(struct cli_findings *findings, uid_t uid, const char *n
                         nd_format(
                                 "enough IDs for a node of %s, but no whole block of %d for a pod with its own user namespace",
                                 name, ND_IDS_UNIT),
-                        subid_advice(name));
+                        nd_delegation_advice(name));
         else
                 cli_findings_add(
                         findings, FINDING_OK, "subordinate IDs",

@@ -51,6 +51,7 @@ static struct nd_error *check_settings(const struct rootless_settings *settings)
         struct rootless_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
 
         nd_try(rootless_config_resolve(settings, true, rootless_command_getenv, nullptr, &config));
+        nd_try(rootless_launch_check_ids());
         nd_try(rootless_launch_bindplan(&config, &node, nullptr, true, &plan));
         return settings->publish ? rootless_api_check_list(settings->publish) : nullptr;
 }

@@ -190,6 +190,15 @@ static struct nd_error *parse_listener(const struct rootless_control *message, s
         return nullptr;
 }
 
+/* With the first port, not at the start: most nodes publish none. */
+static void warn_of_addresses(struct rootless_forwarder *f) {
+        if (f->pool.kept || f->warned)
+                return;
+        f->warned = true;
+        nd_log(ND_LOG_WARNING, "cannot keep client addresses: servers in the node see the node's address",
+               nd_field("node", f->name), nd_field("why", f->pool.why ? f->pool.why : "?"));
+}
+
 static struct nd_error *on_listen(struct rootless_forwarder *f, struct rootless_control *message,
                                   [[maybe_unused]] struct nd_text *answer) {
         struct rootless_listener parsed = {.watch = {.ready = on_listener}, .fd = -EBADF}, *l;
@@ -216,6 +225,7 @@ static struct nd_error *on_listen(struct rootless_forwarder *f, struct rootless_
         f->listeners = l;
         rootless_listener_target(f, l, &target, &kind);
         f->pool.used[kind] = true;
+        warn_of_addresses(f);
         return nullptr;
 }
 
@@ -482,15 +492,15 @@ static void forwarder_done(struct rootless_forwarder *f) {
 struct nd_error *rootless_forwarder_run(const char *name) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_autoclose int lock = -EBADF;
-        nd_cleanup(forwarder_done) struct rootless_forwarder f = {
-                .epoll = -EBADF, .control_fd = -EBADF, .watchdog_fd = -EBADF, .pool = {.fd = -EBADF, .address_fd = -EBADF}};
+        nd_cleanup(forwarder_done) struct rootless_forwarder f = {.name = name,
+                                                                  .epoll = -EBADF,
+                                                                  .control_fd = -EBADF,
+                                                                  .watchdog_fd = -EBADF,
+                                                                  .pool = {.fd = -EBADF, .address_fd = -EBADF}};
 
         nd_try(rootless_node_open(name, false, &node));
         nd_try(rootless_node_lock_service(&node, "forward.lock", &lock));
         nd_try(prepare(&f, &node));
-        if (!f.pool.kept)
-                nd_log(ND_LOG_WARNING, "cannot keep client addresses: servers in the node see the node's address",
-                       nd_field("node", name), nd_field("why", f.pool.why ? f.pool.why : "?"));
         while (!f.over)
                 run_once(&f);
         return nullptr;

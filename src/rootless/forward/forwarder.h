@@ -82,6 +82,7 @@ enum {
 };
 
 struct rootless_forwarder {
+        const char *name; /* of the node */
         int epoll;
         struct rootless_socket_pool pool;
         struct rootless_watch control_watch;
@@ -100,6 +101,7 @@ struct rootless_forwarder {
         uint64_t paused_us;   /* when a listener was paused for lack of a resource; 0 = none is */
         uint64_t exhausted;   /* number of such pauses */
         char *buffer;
+        bool warned; /* that client addresses are not kept */
         bool over;
 };
 

@@ -70,6 +70,19 @@ struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const 
 
 /* ---- IDs and cgroup ---- */
 
+/* Adds the command that gives the user subordinate IDs. */
+static struct nd_error *advise(const char *user, struct nd_error *error) {
+        nd_autofree char *advice = error ? nd_delegation_advice(user) : nullptr, *text = nullptr;
+        enum nd_error_code code = nd_error_code(error);
+        int number = nd_error_errno(error);
+
+        if (!error)
+                return nullptr;
+        text = nd_format("%s; %s", nd_error_text(error), advice);
+        nd_error_free(error);
+        return nd_error_received(code, number, text);
+}
+
 static struct nd_error *find_maps(struct nd_userns_maps *uids, struct nd_userns_maps *gids) {
         nd_cleanup(nd_subid_list_done) struct nd_subid_list uid_ranges = {}, gid_ranges = {};
         struct passwd entry, *found = nullptr;
@@ -81,11 +94,17 @@ static struct nd_error *find_maps(struct nd_userns_maps *uids, struct nd_userns_
         if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
                 return nd_error_new(ND_NOT_FOUND, 0,
                                     "user %u has no name in the user database and cannot have subordinate IDs", geteuid());
-        nd_try(nd_subid_list_of(entry.pw_name, ND_SUBUID, &uid_ranges));
-        nd_try(nd_subid_list_of(entry.pw_name, ND_SUBGID, &gid_ranges));
+        nd_try(advise(entry.pw_name, nd_subid_list_of(entry.pw_name, ND_SUBUID, &uid_ranges)));
+        nd_try(advise(entry.pw_name, nd_subid_list_of(entry.pw_name, ND_SUBGID, &gid_ranges)));
         nd_delegation_maps(geteuid(), &uid_ranges, uids);
         nd_delegation_maps(getegid(), &gid_ranges, gids);
         return nullptr;
+}
+
+struct nd_error *rootless_launch_check_ids(void) {
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uids = {}, gids = {};
+
+        return find_maps(&uids, &gids);
 }
 
 static bool alone_in(const char *cgroup) {

@@ -480,3 +480,34 @@ def test_clients_that_disconnect_at_any_moment_do_not_affect_others(served: mach
         rootless("ports", "--name", served.name, "remove", str(number))
     machine.wait_for(lambda: watched(forwarder) == before, what="nothing of them is watched")
     assert (part(served, "forward"), part(served, "api")) == (forwarder, controller), "none of them died"
+
+
+# Runs the command in its arguments without NETLINK_NETFILTER, as on a kernel without nf_tables: socket(AF_NETLINK, ..., NETLINK_NETFILTER)
+# is EPROTONOSUPPORT. Root needs no PR_SET_NO_NEW_PRIVS for the filter, so that newuidmap stays privileged.
+WITHOUT_NETFILTER = """
+import ctypes, os, platform, struct, sys
+number = {"x86_64": 41, "aarch64": 198}[platform.machine()]
+LOAD, EQUAL, RETURN = 0x20, 0x15, 0x06
+code = [(LOAD, 0, 0, 0), (EQUAL, 0, 4, number), (LOAD, 0, 0, 16), (EQUAL, 0, 2, 16), (LOAD, 0, 0, 32), (EQUAL, 1, 0, 12),
+        (RETURN, 0, 0, 0x7fff0000), (RETURN, 0, 0, 0x00050000 | 93)]
+filter = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in code))
+program = ctypes.create_string_buffer(struct.pack("HxxxxxxQ", len(code), ctypes.addressof(filter)))
+if ctypes.CDLL(None, use_errno=True).prctl(22, 2, program, 0, 0) != 0:
+    sys.exit(os.strerror(ctypes.get_errno()))
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+WARNING = "cannot keep client addresses"
+
+
+def test_a_node_without_ports_is_not_warned_about_client_addresses(tmp_path: Path) -> None:
+    said = tmp_path / "stderr"
+    command = machine.as_user(machine.PROGRAM, "run", "--name", "quiet", "--", "sh", "-c", "echo ready; read line")
+    with said.open("wb") as errors, subprocess.Popen(["python3", "-c", WITHOUT_NETFILTER, *command], stdin=subprocess.PIPE,
+                                                     stdout=subprocess.PIPE, stderr=errors, env=machine.environment(), cwd="/") as process:
+        assert process.stdin and process.stdout and process.stdout.readline() == b"ready\n", said.read_text()
+        assert json.loads(rootless("ports", "--json", "--name", "quiet").stdout) == []     # the forwarder has answered
+        assert WARNING not in said.read_text()
+        rootless("ports", "--name", "quiet", "add", "8102:80", "8103:81")
+        assert said.read_text().count(WARNING) == 1
+        process.stdin.close()
+        assert process.wait(machine.LIMIT) is not None
