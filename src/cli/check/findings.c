@@ -2,8 +2,10 @@
 #include "cli/check/findings.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/json.h"
+#include "cli/core/sanitize.h"
 #include "cli/core/table.h"
 
 static const struct {
@@ -35,11 +37,37 @@ void cli_findings_add(struct cli_findings *findings, enum cli_finding_level leve
                                                                .advice = advice}));
 }
 
+void cli_findings_add_probe(struct cli_findings *findings, enum cli_finding_level when_bad, const char *subject,
+                            struct nd_error *error, char *good, const char *advice) {
+        nd_autofree char *text = good;
+        nd_autoerror struct nd_error *taken = error;
+
+        if (nd_error_code(taken) == ND_DENIED && geteuid() != 0)
+                cli_findings_add(findings, FINDING_NOTE, subject, nd_format("not checked: %s", nd_error_text(taken)),
+                                 nd_strdup("run nodens check as root"));
+        else if (taken)
+                cli_findings_add(findings, when_bad, subject, nd_strdup(nd_error_text(taken)), nd_strdup(advice));
+        else
+                cli_findings_add(findings, FINDING_OK, subject, nd_take_ptr(text), nullptr);
+}
+
 enum cli_finding_level cli_findings_worst(const struct cli_findings *findings) {
         enum cli_finding_level worst = FINDING_OK;
 
         nd_vector_each (f, &findings->list) {
                 if (f->level > worst)
+                        worst = f->level;
+        }
+        return worst;
+}
+
+/* The worst finding about the host alone: without a runtime it cannot run pods, but it need not be
+ * replaced. */
+static enum cli_finding_level worst_of_host(const struct cli_findings *findings) {
+        enum cli_finding_level worst = FINDING_OK;
+
+        nd_vector_each (f, &findings->list) {
+                if (f->level > worst && !nd_streq(f->group, FINDINGS_RUNTIME))
                         worst = f->level;
         }
         return worst;
@@ -56,6 +84,15 @@ static const struct {
 };
 static_assert(nd_count_of(outcomes) == FINDING_FAIL + 1);
 
+static void print_outcome(const struct cli_findings *findings) {
+        enum cli_finding_level worst = cli_findings_worst(findings), host = worst_of_host(findings);
+
+        printf("\n%s is %s for %s.\n", findings->subject ?: "This node", outcomes[worst].word,
+               findings->purpose ?: "pods with user namespaces");
+        if (!nd_streq(outcomes[worst].word, outcomes[host].word))
+                printf("The host itself is %s: see " FINDINGS_RUNTIME ".\n", outcomes[host].word);
+}
+
 static void print_table(const struct cli_findings *findings) {
         static const char *const headings[] = {"", "CHECK", "FOUND", nullptr};
         nd_cleanup(cli_table_done) struct cli_table table = {};
@@ -63,7 +100,8 @@ static void print_table(const struct cli_findings *findings) {
 
         cli_table_init(&table, headings);
         nd_vector_each (f, &findings->list) {
-                nd_autofree char *text = f->advice ? nd_format("%s\n-> %s", f->found, f->advice) : nd_strdup(f->found);
+                nd_autofree char *found = cli_sanitize_text(f->found), *advice = cli_sanitize_text(f->advice),
+                                 *text = f->advice ? nd_format("%s\n-> %s", found, advice) : nd_strdup(found);
 
                 if (f->group != group) {
                         cli_table_heading(&table, f->group);
@@ -72,7 +110,7 @@ static void print_table(const struct cli_findings *findings) {
                 cli_table_row(&table, (const char *[]) {levels[f->level].name, f->subject, text}, levels[f->level].colour);
         }
         cli_table_print(&table);
-        printf("\nThis node is %s for pods with user namespaces.\n", outcomes[cli_findings_worst(findings)].word);
+        print_outcome(findings);
 }
 
 static void print_json(const struct cli_findings *findings) {

@@ -69,17 +69,11 @@ static const struct broken_version crun_broken[] = {
         {},
 };
 
-static const struct broken_version conmon_broken[] = {
-        {{}, {{2, 1, 2}}, "an exec's output can exhaust the node's memory (CVE-2022-1708)"},
-        {},
-};
-
 static const struct broken_version no_broken[] = {{}};
 
 static const struct program programs[] = {
         {"crun", "--version", FINDING_FAIL, "crun", "runs the containers", crun_broken},
         {"catatonit", "--version", FINDING_WARN, "catatonit", "is PID 1 of pods with a shared PID namespace", no_broken},
-        {"conmon", "--version", FINDING_OK, "conmon", "not used by nodens; for other runtimes", conmon_broken},
 };
 
 static const struct program programs_of_rootless[] = {
@@ -87,8 +81,7 @@ static const struct program programs_of_rootless[] = {
         {"slirp4netns", "--version", FINDING_NOTE, "slirp4netns", "alternative network for a rootless node", no_broken},
 };
 
-/* Also searches the administrators' directories: a user's PATH often has no sbin. */
-static char *find_program(const char *name) {
+char *cli_program_find(const char *name) {
         nd_autofree char *directories = nd_format("%s:/usr/sbin:/usr/bin:/usr/local/bin", getenv("PATH") ?: "");
 
         return nd_program_find(directories, name);
@@ -119,7 +112,7 @@ static const struct broken_version *find_broken(const struct program *program, c
 }
 
 static void check_program(struct cli_findings *findings, const struct program *program) {
-        nd_autofree char *path = find_program(program->name), *said = nullptr;
+        nd_autofree char *path = cli_program_find(program->name), *said = nullptr;
         nd_autoerror struct nd_error *error = nullptr;
         const struct broken_version *broken = nullptr;
         struct cli_version version;
@@ -127,7 +120,7 @@ static void check_program(struct cli_findings *findings, const struct program *p
         if (!path) {
                 cli_findings_add(findings, program->when_missing, program->name,
                                  nd_format("not installed (%s)", program->purpose),
-                                 program->when_missing > FINDING_OK ? nd_format("apt install %s", program->package) : nullptr);
+                                 nd_format("apt install %s", program->package));
                 return;
         }
         error = ask(path, program->argument, &said);
@@ -151,7 +144,7 @@ static void check_program(struct cli_findings *findings, const struct program *p
 
 /* Tries it, since versions do not show it: distributions fix bugs without a new version. */
 static void check_dev_link(struct cli_findings *findings) {
-        nd_autofree char *path = find_program("crun");
+        nd_autofree char *path = cli_program_find("crun");
         nd_autoerror struct nd_error *error = path && geteuid() == 0 ? nd_probe_engine_dev(path, false, nullptr) : nullptr;
 
         if (!path)
@@ -228,7 +221,7 @@ void cli_programs_check(struct cli_findings *findings) {
 
 /* newuidmap and newgidmap work only with the setuid bit or a file capability. */
 static void check_map_program(struct cli_findings *findings, const char *name) {
-        nd_autofree char *path = find_program(name);
+        nd_autofree char *path = cli_program_find(name);
         struct stat st;
 
         if (!path)

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command/check.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
 
 #include "base/text.h"
+#include "cli/check/filesystems.h"
 #include "cli/check/findings.h"
+#include "cli/check/kubelet.h"
 #include "cli/check/programs.h"
 #include "cli/check/rootless.h"
+#include "cli/check/runtime.h"
 #include "cli/check/subids.h"
+#include "cli/core/client.h"
 #include "cli/core/kubelet-config.h"
+#include "cli/core/sanitize.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
 #include "userns/manager.h"
@@ -20,7 +24,7 @@ const struct nd_option cli_check_options[] = {
         {.name = "json", .offset = offsetof(struct cli_check_settings, json), .help = "print JSON"},
         {.name = "rootless",
          .offset = offsetof(struct cli_check_settings, rootless),
-         .help = "check the requirements of nodens-rootless for an ordinary user"},
+         .help = "only check the requirements of nodens-rootless, for this user"},
         {.name = "dir",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct cli_check_settings, directory),
@@ -32,24 +36,10 @@ const struct nd_option cli_check_options[] = {
          .offset = offsetof(struct cli_check_settings, kubelet_config),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "the kubelet's configuration (default /var/lib/kubelet/config.yaml, if it exists)"},
+         .help = "the kubelet's configuration (default: as the running kubelet's arguments say, or " KUBELET_CONFIG ")"},
+        CLIENT_SOCKET_OPTION(cli_check_settings),
         {},
 };
-
-/* Adds the result of a probe: ok with a text, or its error with advice. */
-static void add_probe(struct cli_findings *findings, enum cli_finding_level when_bad, const char *subject,
-                      struct nd_error *error, char *good, const char *advice) {
-        nd_autofree char *text = good;
-        nd_autoerror struct nd_error *taken = error;
-
-        if (nd_error_code(taken) == ND_DENIED && geteuid() != 0)
-                cli_findings_add(findings, FINDING_NOTE, subject, nd_format("not checked: %s", nd_error_text(taken)),
-                                 nd_strdup("run nodens check as root"));
-        else if (taken)
-                cli_findings_add(findings, when_bad, subject, nd_strdup(nd_error_text(taken)), nd_strdup(advice));
-        else
-                cli_findings_add(findings, FINDING_OK, subject, nd_take_ptr(text), nullptr);
-}
 
 static void check_kernel(struct cli_findings *findings) {
         static const struct cli_version tested = {{6, 12}};
@@ -66,9 +56,6 @@ static void check_kernel(struct cli_findings *findings) {
                         nd_strdup("see the probes below for what works; upgrade to a distribution with 6.12 (Debian 13)"));
         else
                 cli_findings_add(findings, FINDING_OK, "kernel", nd_strdup(name.release), nullptr);
-        add_probe(findings, FINDING_FAIL, "user namespaces", nd_probe_userns(),
-                  nd_strdup("made one with 65536 IDs of its own"),
-                  "build or boot the kernel with user namespaces (CONFIG_USER_NS, user.max_user_namespaces > 0)");
 }
 
 static struct nd_error *read_number(const char *path, uint64_t *ret) {
@@ -113,41 +100,6 @@ static void check_limits(struct cli_findings *findings, uint32_t max_pods) {
                         cli_findings_add(findings, FINDING_OK, limits[i].sysctl, nd_format("%llu", (unsigned long long) value),
                                          nullptr);
         }
-}
-
-/* Returns the directory itself or, if it does not exist, its nearest existing parent. */
-static char *existing(const char *path) {
-        char *copy = nd_strdup(path), *slash;
-
-        while (access(copy, F_OK) < 0 && (slash = strrchr(copy, '/')) && slash != copy)
-                *slash = '\0';
-        if (access(copy, F_OK) < 0) {
-                free(copy); /* it may be empty, without room for "/" */
-                return nd_strdup("/");
-        }
-        return copy;
-}
-
-static void check_directory(struct cli_findings *findings, const char *path, bool layers) {
-        nd_autofree char *directory = existing(path), *filesystem = nd_probe_filesystem(directory);
-        nd_autofree char *subject = nd_format("volumes in %s", path), *layer_subject = nd_format("images in %s", path);
-        nd_autofree char *where = nd_streq(directory, path)
-                                          ? nd_strdup(filesystem)
-                                          : nd_format("%s (as %s; it is not there yet)", filesystem, directory);
-
-        add_probe(findings, FINDING_FAIL, subject, nd_probe_idmap(directory), nd_format("idmapped mounts work on %s", where),
-                  "use a filesystem with idmapped mounts: ext4, xfs, btrfs, tmpfs, or others on newer kernels");
-        if (layers)
-                add_probe(findings, FINDING_FAIL, layer_subject, nd_probe_overlay(directory),
-                          nd_format("overlay on an idmapped layer works on %s", where),
-                          "load the overlay module (modprobe overlay); the layers must not be on an overlay themselves");
-}
-
-static void check_filesystems(struct cli_findings *findings) {
-        check_directory(findings, "/var/lib/kubelet", false);
-        check_directory(findings, "/var/lib/nodens", true);
-        add_probe(findings, FINDING_FAIL, "secrets and tokens", nd_probe_idmap_tmpfs(),
-                  nd_strdup("idmapped mounts work on tmpfs"), "upgrade to a kernel with idmapped tmpfs mounts (6.3)");
 }
 
 static void check_cgroup(struct cli_findings *findings) {
@@ -215,24 +167,41 @@ static void check_ids(struct cli_findings *findings, const struct cli_kubelet_co
 }
 
 static struct nd_error *check_node(const struct cli_check_settings *settings, struct cli_findings *findings) {
-        struct cli_kubelet_config config;
+        nd_cleanup(cli_kubelet_done) struct cli_kubelet kubelet = {};
 
-        nd_try(cli_kubelet_config_read(settings->kubelet_config, &config));
+        nd_try(cli_kubelet_find(settings->kubelet_config, &kubelet));
         findings->group = "Kernel";
         check_kernel(findings);
-        check_limits(findings, config.max_pods);
+        cli_findings_add_probe(findings, FINDING_FAIL, "user namespaces", nd_probe_userns(),
+                               nd_strdup("made one with 65536 IDs of its own"),
+                               "build or boot the kernel with user namespaces (CONFIG_USER_NS, user.max_user_namespaces > 0)");
+        check_limits(findings, kubelet.config.max_pods);
         check_cgroup(findings);
         findings->group = "Filesystems";
-        check_filesystems(findings);
+        cli_filesystems_check(findings);
         findings->group = "IDs";
-        check_ids(findings, &config);
+        check_ids(findings, &kubelet.config);
         findings->group = "Engines";
         cli_programs_check(findings);
-        if (settings->rootless) {
-                findings->group = "Rootless";
-                cli_rootless_check(findings);
-        }
+        findings->group = FINDINGS_RUNTIME;
+        cli_runtime_check(findings, settings->socket, &kubelet);
         return nullptr;
+}
+
+/* What is about root's node, its kubelet, IDs and runtime, does not concern a rootless one. */
+static void check_rootless(struct cli_findings *findings) {
+        findings->subject = "This host";
+        findings->purpose = "rootless nodes";
+        findings->group = "Kernel";
+        check_kernel(findings);
+        findings->group = "Rootless";
+        cli_rootless_check(findings);
+}
+
+static struct nd_error *check_directory(const char *path, struct cli_findings *findings) {
+        findings->subject = "This directory";
+        findings->group = "Directory";
+        return cli_filesystems_check_directory(findings, path);
 }
 
 int cli_check_run(void *settings_pointer, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
@@ -240,14 +209,14 @@ int cli_check_run(void *settings_pointer, [[maybe_unused]] int operand_count, [[
         nd_cleanup(cli_findings_done) struct cli_findings findings = {};
         nd_autoerror struct nd_error *error = nullptr;
 
-        if (settings->directory) {
-                findings.group = "Directory";
-                check_directory(&findings, settings->directory, true);
-        } else {
+        if (settings->directory)
+                error = check_directory(settings->directory, &findings);
+        else if (settings->rootless)
+                check_rootless(&findings);
+        else
                 error = check_node(settings, &findings);
-        }
         if (error) {
-                fprintf(stderr, "nodens check: %s\n", nd_error_text(error));
+                (void) cli_sanitize_print_error("check", error);
                 return 2;
         }
         return cli_findings_report(&findings, settings->json);

@@ -9,6 +9,7 @@ struct cli_check_settings {
         bool rootless;
         const char *directory;
         const char *kubelet_config;
+        const char *socket;
 };
 
 extern const struct nd_option cli_check_options[];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/core/kubelet-config.h"
 
-#include <fcntl.h>
+#include <string.h>
 
 #include "base/yaml.h"
 #include "sys/file.h"
@@ -20,10 +20,25 @@ static struct nd_error *take_number(yyjson_val *object, const char *key, int64_t
         return nullptr;
 }
 
-struct nd_error *cli_kubelet_config_parse(const char *text, size_t length, struct cli_kubelet_config *ret) {
-        int64_t ids_per_pod = ND_IDS_UNIT, max_pods = ND_PODS_DEFAULT;
+static struct nd_error *take_text(yyjson_val *object, const char *key, char *target, size_t size) {
+        yyjson_val *value = yyjson_obj_get(object, key);
+
+        if (!value || yyjson_is_null(value))
+                return nullptr;
+        if (!yyjson_is_str(value) || yyjson_get_len(value) >= size)
+                return nd_error_new(ND_INVALID, 0, "%s is not a text of at most %zu characters", key, size - 1);
+        (void) strcpy(target, yyjson_get_str(value));
+        return nullptr;
+}
+
+void cli_kubelet_config_init(struct cli_kubelet_config *ret) {
+        *ret = (struct cli_kubelet_config) {.ids_per_pod = ND_IDS_UNIT, .max_pods = ND_PODS_DEFAULT};
+}
+
+struct nd_error *cli_kubelet_config_parse(const char *text, size_t length, struct cli_kubelet_config *config) {
+        int64_t ids_per_pod = config->ids_per_pod, max_pods = config->max_pods;
         nd_autojson yyjson_doc *doc = nullptr;
-        yyjson_val *root;
+        yyjson_val *root, *gate;
 
         nd_try(nd_yaml_parse(text, length, CONFIG_CEILING, &doc));
         root = yyjson_doc_get_root(doc);
@@ -34,22 +49,26 @@ struct nd_error *cli_kubelet_config_parse(const char *text, size_t length, struc
         nd_try(nd_userns_ids_per_pod_check(ids_per_pod));
         if (max_pods < 0 || max_pods > INT32_MAX)
                 return nd_error_new(ND_INVALID, 0, "invalid maxPods %lld: must be 0 to %d", (long long) max_pods, INT32_MAX);
-        *ret = (struct cli_kubelet_config) {
-                .ids_per_pod = (uint32_t) ids_per_pod, .max_pods = (uint32_t) max_pods, .found = true};
+        nd_try(take_text(root, "containerRuntimeEndpoint", config->endpoint, sizeof config->endpoint));
+        nd_try(take_text(root, "cgroupDriver", config->cgroup_driver, sizeof config->cgroup_driver));
+        gate = yyjson_obj_get(yyjson_obj_get(root, "featureGates"), "KubeletCgroupDriverFromCRI");
+        if (gate)
+                config->ignores_runtime = yyjson_is_false(gate);
+        config->ids_per_pod = (uint32_t) ids_per_pod;
+        config->max_pods = (uint32_t) max_pods;
+        config->found = true;
         return nullptr;
 }
 
 struct nd_error *cli_kubelet_config_read(const char *path, struct cli_kubelet_config *ret) {
         nd_autoerror struct nd_error *error = nullptr;
         nd_autofree char *text = nullptr;
-        size_t length;
 
-        error = nd_file_read(AT_FDCWD, path ?: KUBELET_CONFIG, CONFIG_CEILING, &text, &length);
-        if (!path && nd_error_code(error) == ND_NOT_FOUND) {
-                *ret = (struct cli_kubelet_config) {.ids_per_pod = ND_IDS_UNIT, .max_pods = ND_PODS_DEFAULT};
+        cli_kubelet_config_init(ret);
+        error = nd_file_read_kernel(path ?: KUBELET_CONFIG, CONFIG_CEILING, &text); /* follows links, as the kubelet does */
+        if (!path && nd_error_code(error) == ND_NOT_FOUND)
                 return nullptr;
-        }
         if (error)
                 return nd_take_ptr(error);
-        return nd_error_wrap(cli_kubelet_config_parse(text, length, ret), "%s", path ?: KUBELET_CONFIG);
+        return nd_error_wrap(cli_kubelet_config_parse(text, strlen(text), ret), "%s", path ?: KUBELET_CONFIG);
 }

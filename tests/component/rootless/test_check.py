@@ -1,22 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nodens check --rootless`: missing requirements, with the commands that fix them."""
+"""`nodens check --rootless`: missing requirements, with the commands that fix them.
+
+Also `nodens check` as an ordinary user, in a node and for one directory.
+"""
 import json
+import re
 import subprocess
+from pathlib import Path
 from typing import Any
 
+import pytest
 from nodenstest import machine
 
 NODENS = machine.PROGRAM.replace("/rootless/nodens-rootless", "/nodens")
 
 
-def check(setup: str = "true") -> dict[str, dict[str, Any]]:
-    """The findings on a host that was changed by shell commands, for this check only."""
-    command = " ".join(f"'{word}'" for word in machine.as_user(NODENS, "check", "--rootless", "--json"))
-    done = subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-ec", f"{setup}; exec {command}"],
+def on_changed_host(setup: str, *argv: str) -> subprocess.CompletedProcess[str]:
+    """Runs a command as the user on a host that was changed by shell commands, for this command only."""
+    command = " ".join(f"'{word}'" for word in machine.as_user(*argv))
+    return subprocess.run(["unshare", "--mount", "--propagation=private", "sh", "-ec", f"{setup}; exec {command}"],
                           env=machine.environment(), capture_output=True,
                           text=True, timeout=3 * machine.LIMIT, cwd="/", check=False)
+
+
+def findings_of(done: subprocess.CompletedProcess[str]) -> dict[str, dict[str, Any]]:
     assert done.stdout, done.stderr
     return {finding["check"]: finding for finding in json.loads(done.stdout)["checks"]}
+
+
+def check(setup: str = "true") -> dict[str, dict[str, Any]]:
+    """The findings about a rootless node of the user, by name."""
+    return findings_of(on_changed_host(setup, NODENS, "check", "--rootless", "--json"))
+
+
+def check_node(setup: str = "true") -> dict[str, dict[str, Any]]:
+    """The findings about root's node that the user sees."""
+    return findings_of(on_changed_host(setup, NODENS, "check", "--json"))
 
 
 def subids(text: str) -> str:
@@ -29,6 +48,61 @@ def test_the_first_finding_is_the_number_of_pods_with_room() -> None:
     of_users = [name for name in findings
                 if name in ("subordinate IDs", "open files", "unprivileged user namespaces", "/dev/net/tun", "newuidmap", "pasta")]
     assert of_users[0] == "subordinate IDs" and len(of_users) == 6
+
+
+def test_a_user_sees_nothing_about_roots_node() -> None:
+    done = machine.user(NODENS, "check", "--rootless", "--json", check=False)
+    report = json.loads(done.stdout)
+    assert {finding["group"] for finding in report["checks"]} == {"Kernel", "Rootless"}
+    assert "run nodens check as root" not in done.stdout and "pod IDs" not in done.stdout
+    table = machine.user(NODENS, "check", "--rootless", check=False).stdout
+    assert re.search(r"^This host is \w+ for rootless nodes\.$", table, re.MULTILINE)
+
+
+def test_findings_of_a_user_without_root_name_their_paths() -> None:
+    findings = check_node()
+    assert findings["images in /var/lib/nodens"]["verdict"] == "note"
+    assert "clone the mount at '/" in findings["images in /var/lib/nodens"]["found"]
+    assert "conmon" not in findings
+
+
+def directory(path: str) -> tuple[subprocess.CompletedProcess[str], dict[str, dict[str, Any]]]:
+    """The table and the findings of `nodens check --dir`, as root."""
+    table, report = (subprocess.run([NODENS, "check", "--dir", path, *more], capture_output=True, text=True, timeout=machine.LIMIT,
+                                    check=False) for more in ((), ("--json",)))
+    return table, findings_of(report) if report.stdout else {}
+
+
+def test_the_verdict_on_a_directory_is_not_one_on_the_node() -> None:
+    table, findings = directory("/proc")
+    assert table.returncode == 2
+    assert table.stdout.endswith("This directory is unusable for pods with user namespaces.\n")
+    assert "modprobe" not in table.stdout, "the cause is idmapping, not a missing overlay"
+    assert findings["images in /proc"]["advice"] == findings["volumes in /proc"]["advice"]
+
+
+@pytest.mark.parametrize(("path", "words"), [("/nosuch", "No such file or directory"), ("/etc/passwd", "Not a directory")])
+def test_a_directory_that_is_not_there_is_an_error(path: str, words: str) -> None:
+    table, findings = directory(path)
+    assert table.returncode == 2 and not findings and table.stdout == ""
+    assert table.stderr == f"nodens check: open directory '{path}': {words}\n"
+
+
+def test_in_a_rootless_node_no_other_filesystem_of_the_host_is_advised() -> None:
+    programs = ("--bind", f"{Path(NODENS).parent}:ro")
+    done = machine.node_run(NODENS, "check", "--json", "--dir", "/usr", options=("--net", "none", *programs), check=False)
+    finding = findings_of(done)["volumes in /usr"]
+    assert finding["verdict"] == "fail" and "Operation not permitted" in finding["found"]
+    assert "ext4" not in finding["advice"] and "rootless node" in finding["advice"]
+
+
+ADVICE = "as root: usermod --add-subuids 524288-1572863 --add-subgids 524288-1572863 worker"
+
+
+@pytest.mark.parametrize("command", [("run", "--", "true"), ("up",), ("up", "--foreground")], ids=["run", "up", "up-foreground"])
+def test_a_user_without_subordinate_ids_gets_the_command_for_them(command: tuple[str, ...]) -> None:
+    done = on_changed_host(subids(""), machine.PROGRAM, *command)
+    assert done.returncode == 1 and done.stderr.strip().endswith(f"no subordinate user IDs of user 'worker'; {ADVICE}"), done.stderr
 
 
 def test_65536_ids_are_not_enough_for_pods() -> None:
@@ -46,14 +120,14 @@ def test_ids_of_other_users_are_not_advised() -> None:
 
 def test_subordinate_ids_that_overlap_pods_are_a_warning_if_a_kubelet_has_run() -> None:
     mine, kubelet = subids("worker:100000:65536\\n"), "mount -t tmpfs none /var/lib; mkdir /var/lib/kubelet"
-    assert check(mine)["pod IDs and users"]["verdict"] == "note"
-    finding = check(f"{mine}; {kubelet}")["pod IDs and users"]
+    assert check_node(mine)["pod IDs and users"]["verdict"] == "note"
+    finding = check_node(f"{mine}; {kubelet}")["pod IDs and users"]
     assert finding["verdict"] == "warn"
     assert finding["found"].startswith("IDs of user worker (100000 to 165535 in /etc/subuid) overlap those of pods")
     apart = subids("worker:100000:65536\\nkubelet:655360000:7208960\\n")
     known = ("printf 'worker:x:1234:1234::/:/bin/sh\\nkubelet:x:999:999::/:/bin/false\\n' >/tmp/passwd-of-a-test; "
              "mount --bind /tmp/passwd-of-a-test /etc/passwd")
-    assert "pod IDs and users" not in check(f"{apart}; {known}; {kubelet}")
+    assert "pod IDs and users" not in check_node(f"{apart}; {known}; {kubelet}")
 
 
 def test_an_inaccessible_tun_device_is_reported_with_a_command() -> None:
