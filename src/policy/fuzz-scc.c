@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A constraint and a pod, {"scc": ..., "pod": ..., "namespace": {annotations}}: an admitted pod
  * fits again without a change, and contains nothing that the constraint forbids. There is advice
- * for every pod. */
+ * for every pod; what it says about constraints is true. */
 #include <string.h>
 
 #include <unit/fuzz.h>
 
 #include "policy/advice.h"
+#include "policy/scc-advice.h"
 #include "policy/scc.h"
 
 enum {
@@ -29,6 +30,24 @@ static void is_kept(const struct nd_scc *scc, const struct nd_pod *pod) {
         }
 }
 
+/* The first constraint is not usable: a grant is of this one, a change leads to another. */
+static bool is_not_first(const struct nd_scc *scc, void *userdata) {
+        return scc != userdata;
+}
+
+static void try_scc_advice(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
+                           bool refused) {
+        struct nd_scc_request some = *request;
+        struct nd_scc_advice advice;
+
+        some.may_use = is_not_first;
+        some.userdata = (void *) request->set->plain[0];
+        nd_scc_advise(&some, pod, arena, &advice);
+        fuzz_require(!refused || request->userns != ND_SCC_USERNS_ASKED || !advice.grant);
+        fuzz_require(!advice.change || (advice.change != some.userdata && advice.edit_count > 0));
+        fuzz_require(advice.near_count + advice.others <= request->set->count);
+}
+
 static void try_choice(const struct nd_scc *scc, const struct nd_pod *pod, const struct nd_scc_namespace *namespace,
                        struct nd_arena *arena) {
         const struct nd_scc *sccs[] = {scc, &nd_scc_defaults[1].scc, &nd_scc_defaults[2].scc};
@@ -38,6 +57,7 @@ static void try_choice(const struct nd_scc *scc, const struct nd_pod *pod, const
         nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {}, again = {};
 
         nd_scc_choose(&request, pod, arena, &choice);
+        try_scc_advice(&request, pod, arena, !choice.scc);
         fuzz_require(choice.scc ? choice.pod != nullptr && !choice.refusal : choice.refusal != nullptr);
         if (!choice.scc)
                 return;

@@ -92,7 +92,7 @@ static void miss(struct nd_scc_choice *choice, const struct nd_scc *scc, const c
         nd_vector_push(&choice->misses, ((struct nd_scc_miss) {.scc = scc, .text = text}));
 }
 
-static const char *errors_text(const struct nd_scc *scc, const struct nd_field_errors *errors) {
+static const char *errors_text(const struct nd_scc *scc, const struct nd_field_errors *errors, struct nd_arena *arena) {
         nd_autotext struct nd_text text = ND_TEXT(REFUSAL_LENGTH);
 
         nd_vector_each (error, &errors->items) {
@@ -100,43 +100,58 @@ static const char *errors_text(const struct nd_scc *scc, const struct nd_field_e
                              nd_kube_or_empty(scc->metadata.name));
                 nd_field_error_print(error, &text);
         }
-        return nd_arena_strdup(errors->arena, nd_text_get(&text));
+        return nd_arena_strdup(arena, nd_text_get(&text));
 }
 
-/* Tries one constraint: returns whether it admits the pod. With verbose, the reason against it is
- * recorded. */
-static bool try_one(const struct nd_scc_request *request, const struct nd_scc *scc, const struct nd_pod *pod,
-                    struct nd_arena *arena, struct nd_scc_choice *choice, bool verbose) {
-        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena, .quiet = !verbose};
-        const char *name = nd_kube_or_empty(scc->metadata.name), *why;
+void nd_scc_try(const struct nd_scc_request *request, const struct nd_scc *scc, const struct nd_pod *pod,
+                struct nd_field_errors *errors, struct nd_scc_trial *ret) {
+        struct nd_arena *arena = errors->arena;
         struct nd_scc bound;
         nd_autoerror struct nd_error *error = nd_scc_bind(scc, &request->namespace, arena, &bound);
-        struct nd_pod *changed = nullptr;
 
-        if (!error) {
-                changed = nd_pod_copy(pod, arena);
-                nd_scc_fit(&bound, changed, request->window, &errors);
+        *ret = (struct nd_scc_trial) {.result = ND_SCC_MISFIT};
+        if (error) {
+                ret->failure = errors->quiet ? "" : nd_arena_strdup(arena, nd_error_text(error));
+                return;
         }
-        if (error)
-                why = verbose ? nd_arena_format(arena, "provider %s: %s", name, nd_error_text(error)) : "";
-        else if (errors.items.count > 0)
-                why = verbose ? errors_text(scc, &errors) : "";
-        else if (request->update && !is_unchanged(pod, changed, request->ephemeral))
-                why = verbose ? nd_arena_format(arena, "provider %s: would have to change the pod", name) : "";
-        else if (verbose || (request->may_use && !request->may_use(scc, request->userdata)))
-                why = verbose ? nd_arena_format(arena, "provider \"%s\": Forbidden: not usable by user or serviceaccount",
-                                                name)
-                              : "";
-        else
-                why = nullptr;
-        if (why) {
-                if (verbose)
-                        miss(choice, scc, why);
+        ret->pod = nd_pod_copy(pod, arena);
+        nd_scc_fit(&bound, ret->pod, request->window, errors);
+        if (errors->items.count == 0)
+                ret->result = request->update && !is_unchanged(pod, ret->pod, request->ephemeral) ? ND_SCC_FITS_CHANGED
+                                                                                                  : ND_SCC_FITS;
+}
+
+/* Tries one constraint: returns whether it admits the pod. */
+static bool try_one(const struct nd_scc_request *request, const struct nd_scc *scc, const struct nd_pod *pod,
+                    struct nd_arena *arena, struct nd_scc_choice *choice) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena, .quiet = true};
+        struct nd_scc_trial trial;
+
+        nd_scc_try(request, scc, pod, &errors, &trial);
+        if (trial.result != ND_SCC_FITS || (request->may_use && !request->may_use(scc, request->userdata)))
                 return false;
-        }
         choice->scc = scc;
-        choice->pod = changed;
+        choice->pod = trial.pod;
         return true;
+}
+
+/* Records why a constraint does not admit the pod. Keeps only the text. */
+static void explain_one(const struct nd_scc_request *request, const struct nd_scc *scc, const struct nd_pod *pod,
+                        struct nd_arena *arena, struct nd_arena *scratch, struct nd_scc_choice *choice) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = scratch};
+        const char *name = nd_kube_or_empty(scc->metadata.name), *why;
+        struct nd_scc_trial trial;
+
+        nd_scc_try(request, scc, pod, &errors, &trial);
+        if (trial.failure)
+                why = nd_arena_format(arena, "provider %s: %s", name, trial.failure);
+        else if (trial.result == ND_SCC_MISFIT)
+                why = errors_text(scc, &errors, arena);
+        else if (trial.result == ND_SCC_FITS_CHANGED)
+                why = nd_arena_format(arena, "provider %s: would have to change the pod", name);
+        else
+                why = nd_arena_format(arena, "provider \"%s\": Forbidden: not usable by user or serviceaccount", name);
+        miss(choice, scc, why);
 }
 
 static bool try_all(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
@@ -145,7 +160,7 @@ static bool try_all(const struct nd_scc_request *request, const struct nd_pod *p
         const struct nd_scc **order = wants ? request->set->with_user_namespace : request->set->plain;
 
         for (size_t i = 0; i < request->set->count; i++)
-                if (!nd_scc_is_out(order[i], pod) && try_one(request, order[i], pod, arena, choice, false))
+                if (!nd_scc_is_out(order[i], pod) && try_one(request, order[i], pod, arena, choice))
                         return true;
         return false;
 }
@@ -156,9 +171,12 @@ static void explain(const struct nd_scc_request *request, const struct nd_pod *p
                     struct nd_scc_choice *choice) {
         bool wants = nd_pod_has_user_namespace(pod) || request->userns != ND_SCC_USERNS_ASKED;
         const struct nd_scc **order = wants ? request->set->with_user_namespace : request->set->plain;
+        nd_autoarena struct nd_arena scratch = {};
 
-        for (size_t i = 0; i < request->set->count; i++)
-                (void) try_one(request, order[i], pod, arena, choice, true);
+        for (size_t i = 0; i < request->set->count; i++) {
+                nd_arena_reset(&scratch);
+                explain_one(request, order[i], pod, arena, &scratch, choice);
+        }
 }
 
 static bool try_with_user_namespace(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
@@ -197,10 +215,14 @@ static void refuse(struct nd_scc_choice *choice, struct nd_arena *arena) {
         choice->refusal = nd_arena_strdup(arena, nd_text_get(&text));
 }
 
+bool nd_scc_may_set_user_namespace(const struct nd_scc_request *request, const struct nd_pod *pod) {
+        return pod->spec.host_users == ND_UNSET && request->may_set_user_namespace && !request->update &&
+               nd_hostusers_obstacle(pod, request->host_network_gate)[0] == '\0';
+}
+
 void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
                    struct nd_scc_choice *ret) {
-        bool may_set = pod->spec.host_users == ND_UNSET && request->may_set_user_namespace && !request->update &&
-                       nd_hostusers_obstacle(pod, request->host_network_gate)[0] == '\0';
+        bool may_set = nd_scc_may_set_user_namespace(request, pod);
         bool first = may_set && request->userns != ND_SCC_USERNS_ASKED;
 
         *ret = (struct nd_scc_choice) {};

@@ -111,3 +111,10 @@ struct nd_scc_set nd_scc_set_make(const struct nd_scc *const *sccs, size_t count
         nd_scc_sort(set.with_user_namespace, count, true);
         return set;
 }
+
+/* Points ignore seccomp: a constraint without a wildcard there is stricter. */
+bool nd_scc_is_stricter(const struct nd_scc *a, const struct nd_scc *b) {
+        bool lax_a = nd_shape_texts_have(&a->seccomp_profiles, "*"), lax_b = nd_shape_texts_have(&b->seccomp_profiles, "*");
+
+        return lax_a != lax_b ? lax_b : nd_scc_points(a) < nd_scc_points(b);
+}

@@ -138,6 +138,8 @@ uint32_t nd_scc_points(const struct nd_scc *scc); /* fewer = stricter */
  * a constraint that requires it; then fewer points; then the name. Returns a value below, at or
  * above 0. */
 int nd_scc_compare(const struct nd_scc *a, const struct nd_scc *b, bool user_namespace);
+/* Of two constraints that admit a pod: whether a grants less. Priorities do not count. */
+bool nd_scc_is_stricter(const struct nd_scc *a, const struct nd_scc *b);
 void nd_scc_sort(const struct nd_scc **sccs, size_t count, bool user_namespace);
 
 /* ---- choice (scc-choice.c) ---- */
@@ -185,7 +187,8 @@ struct nd_scc_choice {
         struct nd_pod *pod;       /* as admitted, with filled fields */
         bool set_user_namespace;  /* hostUsers: false was set here */
         nd_vector(struct nd_scc_miss) misses;
-        const char *refusal; /* if scc is nullptr: the whole text */
+        /* if scc is nullptr: every reason, in OpenShift's words; scc-advice.h has what to do */
+        const char *refusal;
 };
 
 void nd_scc_choice_done(struct nd_scc_choice *choice);
@@ -193,6 +196,27 @@ void nd_scc_choice_done(struct nd_scc_choice *choice);
 /* All output lives in the arena, except for the vector. */
 void nd_scc_choose(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena,
                    struct nd_scc_choice *ret);
+
+/* Whether hostUsers: false may be set on behalf of the user. */
+bool nd_scc_may_set_user_namespace(const struct nd_scc_request *request, const struct nd_pod *pod);
+
+enum nd_scc_result {
+        ND_SCC_MISFIT,
+        ND_SCC_FITS_CHANGED, /* it would have to fill in fields, which an update must not */
+        ND_SCC_FITS,
+};
+
+struct nd_scc_trial {
+        enum nd_scc_result result;
+        struct nd_pod *pod; /* with filled fields */
+        /* why the constraint cannot be bound to the namespace; nullptr: it can */
+        const char *failure;
+};
+
+/* Tries one constraint on the pod as given, without access. Adds what does not fit to the
+ * errors. */
+void nd_scc_try(const struct nd_scc_request *request, const struct nd_scc *scc, const struct nd_pod *pod,
+                struct nd_field_errors *errors, struct nd_scc_trial *ret);
 
 /* ---- the default constraints (scc-defaults.c) ---- */
 

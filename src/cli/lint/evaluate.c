@@ -26,14 +26,6 @@ static bool is_allowed_in_cluster(const struct nd_scc *scc, void *userdata) {
         return cli_lint_cluster_may_use(asking->cluster, scc, asking->pod);
 }
 
-/* Points ignore seccomp: of two constraints that admit a pod, the one without a wildcard there is
- * stricter. */
-static bool is_stricter(const struct nd_scc *a, const struct nd_scc *b) {
-        bool lax_a = nd_shape_texts_have(&a->seccomp_profiles, "*"), lax_b = nd_shape_texts_have(&b->seccomp_profiles, "*");
-
-        return lax_a != lax_b ? lax_b : nd_scc_points(a) < nd_scc_points(b);
-}
-
 /* Priorities decide between several granted constraints. Here the question is which grant would be
  * enough, so the strictest one counts. */
 static const struct nd_scc *strictest(const struct nd_scc_request *request, const struct nd_pod *pod, struct nd_arena *arena) {
@@ -47,7 +39,7 @@ static const struct nd_scc *strictest(const struct nd_scc_request *request, cons
 
                 one.set = &alone;
                 nd_scc_choose(&one, pod, arena, &choice);
-                if (choice.scc && (!best || is_stricter(choice.scc, best)))
+                if (choice.scc && (!best || nd_scc_is_stricter(choice.scc, best)))
                         best = choice.scc;
         }
         return best;
