@@ -237,8 +237,8 @@ static void decide_template(const struct guard_standards *standards, const struc
         if (review->template_error)
                 guard_response_audit(response, "error",
                                      nd_arena_format(arena, "failed to decode object: %s", review->template_error));
-        else if (review->template)
-                evaluate(standards, namespace, review, review->template, arena, response);
+        else if (review->workload)
+                evaluate(standards, namespace, review, &review->workload->pod, arena, response);
 }
 
 enum guard_podsecurity_need guard_podsecurity_needs(const struct guard_standards *standards, const struct guard_store *store,

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/base64.h"
-#include "kube/workload.h"
 
 #define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
 #define NESTED(type, json, member, sort, shape)                                                                               \
@@ -128,7 +127,7 @@ static void read_template(yyjson_val *object, struct nd_arena *arena, struct gua
         if (error)
                 review->template_error = nd_arena_strdup(arena, nd_error_text(error));
         else if (workload->kind && workload->has_pod)
-                review->template = &workload->pod;
+                review->workload = workload;
 }
 
 static struct nd_error *read_objects(yyjson_val *request, struct nd_arena *arena, struct guard_review *review) {

@@ -2,7 +2,7 @@
 /* review.h - AdmissionReview v1: the request and its response. Bytes in, bytes out. */
 #pragma once
 
-#include "kube/pod.h"
+#include "kube/workload.h"
 
 enum {
         /* two objects of 3 MiB, with every byte escaped, and the rest of the review */
@@ -42,8 +42,8 @@ struct guard_review {
         struct nd_pod *old; /* on updates */
         /* an update that leaves the whole spec unchanged, including fields that we do not decode */
         bool same_spec;
-        /* of a workload controller; nullptr: it has none */
-        struct nd_pod *template;
+        /* a workload controller with a template; nullptr: the object is none */
+        const struct nd_workload *workload;
         /* why it could not be decoded; nullptr: it could */
         const char *template_error;
         struct nd_shape_pairs labels, old_labels; /* of a namespace */

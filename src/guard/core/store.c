@@ -8,8 +8,13 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "guard/core/standards.h"
 #include "net/api-objects.h"
+
+enum {
+        LABEL_TEXT = 1024,
+};
 
 #define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
 #define NESTED(type, json, member, sort, shape)                                                                               \
@@ -145,6 +150,7 @@ static void drop_namespace(void *entry, void *userdata) {
         free(namespace->mcs);
         free(namespace->version);
         free(namespace->policy_errors);
+        free(namespace->label_errors);
         free(namespace);
 }
 
@@ -224,24 +230,30 @@ static char *copy(const char *text) {
         return text ? nd_strdup(text) : nullptr;
 }
 
-static enum guard_mode mode_of(const struct guard_store *store, const struct nd_shape_pairs *labels) {
-        const char *label = nd_shape_pairs_get(labels, GUARD_LABEL_CONSTRAINTS);
+/* Logs unknown values once, not with every list. */
+static void note_labels(const struct guard_store *store, const char *name, const char *errors, const char *consequence) {
+        const struct guard_namespace *former = guard_store_namespace(store, name);
 
-        if (!label)
-                return store->default_mode;
-        if (nd_streq(label, "off"))
-                return GUARD_MODE_OFF;
-        return nd_streq(label, "warn") ? GUARD_MODE_WARN
-                                       /* an unknown value is taken as strict */
-                                       : GUARD_MODE_ENFORCE;
+        if (former && former->label_errors && nd_streq(former->label_errors, errors))
+                return;
+        nd_log(ND_LOG_WARNING, "a label of a namespace has an unknown value: correct it", nd_field("namespace", name),
+               nd_field("until_then", consequence), nd_field("reason", errors));
 }
 
-static enum nd_scc_userns userns_of(const struct nd_shape_pairs *labels) {
-        const char *label = nd_kube_or_empty(nd_shape_pairs_get(labels, GUARD_LABEL_USER_NAMESPACES));
+static void read_labels(const struct guard_store *store, const struct nd_kube_metadata *metadata, struct nd_arena *arena,
+                        struct guard_namespace *namespace) {
+        nd_cleanup(nd_field_errors_done) struct nd_field_errors errors = {.arena = arena};
+        nd_autotext struct nd_text text = ND_TEXT(LABEL_TEXT);
+        struct guard_labels read;
 
-        if (*label == '\0')
-                return ND_SCC_USERNS_ASKED;
-        return nd_streq(label, "default") ? ND_SCC_USERNS_DEFAULT : ND_SCC_USERNS_REQUIRE;
+        guard_labels_read(&metadata->labels, store->default_mode, &read, &errors);
+        namespace->mode = read.mode;
+        namespace->userns = read.userns;
+        if (errors.items.count == 0)
+                return;
+        nd_field_errors_print(&errors, &text);
+        namespace->label_errors = nd_text_steal(&text);
+        note_labels(store, nd_kube_or_empty(metadata->name), namespace->label_errors, read.consequence);
 }
 
 /* The labels of pod security as one text: namespaces with the same text share a policy. */
@@ -306,8 +318,7 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         }
         ranges = nd_scc_namespace_of(&wire.metadata.annotations);
         namespace = nd_new(struct guard_namespace);
-        namespace->mode = mode_of(store, &wire.metadata.labels);
-        namespace->userns = userns_of(&wire.metadata.labels);
+        read_labels(store, &wire.metadata, &arena, namespace);
         namespace->uid_range = copy(ranges.uid_range);
         namespace->supplemental_groups =
                 ranges.uid_range && nd_streq(ranges.uid_range, nd_kube_or_empty(ranges.supplemental_groups))

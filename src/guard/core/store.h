@@ -5,27 +5,19 @@
  * values. */
 #pragma once
 
+#include "guard/core/labels.h"
 #include "guard/core/table.h"
 #include "policy/podsecurity.h"
 #include "policy/scc.h"
 
 struct guard_standards;
 
-#define GUARD_PREFIX "security.nodens.io/"
-#define GUARD_LABEL_CONSTRAINTS GUARD_PREFIX "constraints"
-#define GUARD_LABEL_USER_NAMESPACES GUARD_PREFIX "user-namespaces"
-
-/* The label security.nodens.io/constraints of a namespace. */
-enum guard_mode {
-        GUARD_MODE_OFF,
-        GUARD_MODE_WARN,
-        GUARD_MODE_ENFORCE,
-};
-
 struct guard_namespace {
         struct guard_entry entry;
         enum guard_mode mode;
         enum nd_scc_userns userns;
+        /* about unknown values of these two labels; nullptr: none */
+        char *label_errors;
         /* nullptr: not allocated; supplemental_groups may point to the text of uid_range */
         char *uid_range, *supplemental_groups, *mcs;
         /* resourceVersion of the object; nullptr: only kept while there is no range */
