@@ -271,9 +271,7 @@ void guard_rbac_remove_binding(struct guard_rbac *rbac, enum guard_scope scope, 
 
 /* ---- lookup ---- */
 
-static bool role_grants(const struct guard_rbac *rbac, const struct binding *binding, const char *constraint) {
-        const struct role *role = nd_map_get(&rbac->roles[binding->role_scope].map, binding->role);
-
+static bool role_grants(const struct role *role, const char *constraint) {
         if (!role || role->any)
                 return role != nullptr;
         nd_vector_each (name, &role->names)
@@ -290,7 +288,7 @@ static bool is_granted_at(const struct guard_rbac *rbac, const char *namespace, 
         if ((size_t) snprintf(place, sizeof place, "%s/%c:%s", namespace, kind, name) >= sizeof place)
                 return false;
         for (link = nd_map_get(&rbac->bound, place); link; link = link->next)
-                if (role_grants(rbac, link->binding, constraint))
+                if (role_grants(nd_map_get(&rbac->roles[link->binding->role_scope].map, link->binding->role), constraint))
                         return true;
         return false;
 }
@@ -307,4 +305,10 @@ bool guard_rbac_allows(const struct guard_rbac *rbac, const struct guard_subject
                                 return true;
         }
         return false;
+}
+
+bool guard_rbac_role_grants(const struct guard_rbac *rbac, const char *cluster_role, const char *constraint) {
+        nd_autofree char *key = nd_format("/%s", cluster_role);
+
+        return role_grants(nd_map_get(&rbac->roles[GUARD_SCOPE_CLUSTER].map, key), constraint);
 }

@@ -39,3 +39,6 @@ void guard_rbac_remove_binding(struct guard_rbac *rbac, enum guard_scope scope, 
  * cluster-wide. */
 bool guard_rbac_allows(const struct guard_rbac *rbac, const struct guard_subject *subject, const char *namespace,
                        const char *constraint);
+
+/* Whether a ClusterRole of this name exists and grants `use` of the constraint. */
+bool guard_rbac_role_grants(const struct guard_rbac *rbac, const char *cluster_role, const char *constraint);

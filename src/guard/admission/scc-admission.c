@@ -20,6 +20,7 @@
 #include "guard/admission/scc-admission.h"
 
 #include "guard/admission/patch.h"
+#include "guard/admission/scc-refusal.h"
 
 #define MIRROR "kubernetes.io/config.mirror"
 
@@ -117,6 +118,19 @@ static bool is_allowed_by_review(struct guard_admission *a, const struct nd_scc 
         return false;
 }
 
+/* What is known without an access review, or from one that was answered. */
+static bool is_known(const struct nd_scc *scc, void *userdata) {
+        const struct guard_admission *a = userdata;
+
+        if ((a->service_account.name && is_known_to_be_allowed(a, scc, &a->service_account)) ||
+            is_known_to_be_allowed(a, scc, &a->review->user))
+                return true;
+        nd_vector_each (check, &a->checks)
+                if (check->answered && check->allowed && nd_streq(check->constraint, scc->metadata.name))
+                        return true;
+        return false;
+}
+
 static bool may_use(const struct nd_scc *scc, void *userdata) {
         struct guard_admission *a = userdata;
         bool has_account = a->service_account.name != nullptr;
@@ -183,16 +197,19 @@ static struct nd_scc_request request_of(struct guard_admission *a, const struct 
 }
 
 /* A set with only this constraint. */
-static struct nd_scc_set set_of_one(struct guard_admission *a, const struct nd_scc *scc) {
-        return nd_scc_set_make(&scc, 1, &a->decision);
+static const struct nd_scc_set *set_of_one(struct guard_admission *a, const struct nd_scc *scc) {
+        struct nd_scc_set *one = nd_arena_new(&a->decision, struct nd_scc_set);
+
+        *one = nd_scc_set_make(&scc, 1, &a->decision);
+        return one;
 }
 
-static void choose(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod,
+/* A constraint that the pod requires becomes the only one of the request. */
+static void choose(struct guard_admission *a, struct nd_scc_request *request, const struct nd_pod *pod,
                    struct nd_scc_choice *ret) {
         const char *required = required_constraint(pod), *recorded;
         struct nd_scc_request narrowed = *request;
         const struct nd_scc *scc;
-        struct nd_scc_set one;
 
         if (*required) {
                 scc = guard_store_constraint(a->store, required);
@@ -203,9 +220,8 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
                                 required);
                         return;
                 }
-                one = set_of_one(a, scc);
-                narrowed.set = &one;
-                nd_scc_choose(&narrowed, pod, &a->decision, ret);
+                request->set = set_of_one(a, scc);
+                nd_scc_choose(request, pod, &a->decision, ret);
                 return;
         }
         /* The recorded constraint is likely to fit. Trying it first is the only use of the
@@ -213,8 +229,7 @@ static void choose(struct guard_admission *a, const struct nd_scc_request *reque
         recorded = nd_kube_or_empty(nd_shape_pairs_get(&pod->metadata.annotations, GUARD_ANNOTATION_SCC));
         scc = request->update && *recorded ? guard_store_constraint(a->store, recorded) : nullptr;
         if (scc) {
-                one = set_of_one(a, scc);
-                narrowed.set = &one;
+                narrowed.set = set_of_one(a, scc);
                 nd_scc_choose(&narrowed, pod, &a->decision, ret);
                 if (ret->scc)
                         return;
@@ -236,14 +251,36 @@ static bool waits_for_ranges(struct guard_admission *a, const struct nd_scc_requ
         return choice.scc != nullptr;
 }
 
-static void refuse(struct guard_admission *a, const char *text, struct guard_response *response) {
+/* Returns what the user reads. A refusal without constraints to blame is a sentence already. */
+static const char *refusal_text(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod,
+                                const struct nd_scc_choice *choice) {
+        struct nd_scc_request known = *request;
+
+        if (choice->misses.count == 0 && request->set->count > 0)
+                return choice->refusal;
+        known.may_use = is_known;
+        known.is_open = nullptr;
+        return guard_refusal_text(&(struct guard_refusal) {.rbac = a->rbac,
+                                                           .review = a->review,
+                                                           .user = &a->review->user,
+                                                           .service_account = &a->service_account,
+                                                           .request = &known,
+                                                           .pod = pod,
+                                                           .arena = &a->decision});
+}
+
+/* The audit log gets the reasons of all constraints. */
+static void refuse(struct guard_admission *a, const struct nd_scc_request *request, const struct nd_pod *pod,
+                   const struct nd_scc_choice *choice, struct guard_response *response) {
+        const char *text = refusal_text(a, request, pod, choice);
+
         if (is_connect(a->review))
                 text = nd_arena_format(
                         &a->decision,
                         "%s operation is not allowed because the pod's security context exceeds your permissions: %s",
                         a->review->subresource, text);
         guard_response_deny(response, 403, "Forbidden", text);
-        guard_response_audit(response, "refusal", text);
+        guard_response_audit(response, "refusal", choice->refusal);
 }
 
 /* ---- phases ---- */
@@ -261,13 +298,15 @@ static void enforce(struct guard_admission *a, const struct guard_namespace *nam
         if (!choice.scc) {
                 bool retry = !as_it_is && waits_for_ranges(a, &request, pod);
 
-                refuse(a, choice.refusal, response);
                 if (retry) {
                         guard_response_deny(response, 503, "ServiceUnavailable",
                                             nd_arena_format(&a->decision,
                                                             "namespace '%s' has no ranges of user IDs yet; try again",
                                                             a->review->namespace));
                         response->retry_s = GUARD_RETRY_SECONDS;
+                        guard_response_audit(response, "refusal", choice.refusal);
+                } else {
+                        refuse(a, &request, pod, &choice, response);
                 }
                 return;
         }
@@ -292,7 +331,7 @@ static void warn(struct guard_admission *a, const struct guard_namespace *namesp
                 return;
         guard_response_warn(response,
                             nd_arena_format(&a->decision, "would be refused if " GUARD_LABEL_CONSTRAINTS " were enforce: %s",
-                                            choice.refusal));
+                                            refusal_text(a, &request, pod, &choice)));
         guard_response_audit(response, "would-refuse", choice.refusal);
 }
 

@@ -6,11 +6,16 @@
 #include <unit/expect.h>
 #include <unit/guard-world.h>
 
+#include "guard/admission/scc-refusal.h"
+
 struct asking {
-        const char *operation; /* nullptr: CREATE */
+        const char *operation;        /* nullptr: CREATE */
+        const char *group, *resource; /* nullptr: pods */
         const char *subresource;
+        const char *user; /* nullptr: alice */
         const char *pod;
         const char *old;
+        bool dry_run;
         const char *live;
         enum guard_mode hook_mode;
         bool validating;
@@ -23,10 +28,12 @@ struct asking {
 static struct nd_error *read_review(const struct asking *asking, struct nd_arena *arena, struct guard_review *ret) {
         nd_autofree char *text = nd_format(
                 "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"u\",\"operation\":\"%s\","
-                "\"resource\":{\"group\":\"\",\"resource\":\"pods\"},\"subResource\":\"%s\",\"namespace\":\"n\",\"name\":\"p\",\"userInfo\":"
-                "{\"username\":\"alice\",\"groups\":[\"system:authenticated\"]},\"object\":%s,\"oldObject\":%s}}",
-                asking->operation ? asking->operation : "CREATE", asking->subresource ? asking->subresource : "",
-                asking->pod ? asking->pod : "null", asking->old ? asking->old : "null");
+                "\"resource\":{\"group\":\"%s\",\"resource\":\"%s\"},\"subResource\":\"%s\",\"namespace\":\"n\",\"name\":\"p\",\"dryRun\":%s,"
+                "\"userInfo\":{\"username\":\"%s\",\"groups\":[\"system:authenticated\"]},\"object\":%s,\"oldObject\":%s}}",
+                asking->operation ? asking->operation : "CREATE", nd_kube_or_empty(asking->group),
+                asking->resource ? asking->resource : "pods", nd_kube_or_empty(asking->subresource),
+                asking->dry_run ? "true" : "false", asking->user ? asking->user : "alice", asking->pod ? asking->pod : "null",
+                asking->old ? asking->old : "null");
 
         return guard_review_decode(text, strlen(text), arena, ret);
 }
@@ -147,7 +154,12 @@ static void a_new_pod_is_filled_and_then_fits([[maybe_unused]] void **state) {
         expect_part(admitted(&world, (struct asking) {.pod = POD(C)}), "1 allowed [");
         expect_part(admitted(&world, (struct asking) {.pod = POD(C), .rbac_decides = true}), "0 allowed [");
         expect_part(admitted(&world, (struct asking) {.pod = POD(C)}), "\"security.nodens.io/scc\": \"restricted-v2\"");
-        expect_part(admitted(&world, (struct asking) {.pod = POD(C), .validating = true}), "would have to change the pod");
+        /* the mutating webhook was not called, or another one removed what it filled in */
+        expect_part(
+                admitted(&world, (struct asking) {.pod = POD(C), .validating = true}),
+                " restricted-v2 admits the pod only with its defaults, which the mutating webhook did not fill in: create "
+                "the pod again; unable to validate against any security context constraint: [provider restricted-v2: would "
+                "have to change the pod");
 }
 
 static void without_a_fresh_index_the_api_server_is_queried([[maybe_unused]] void **state) {
@@ -155,7 +167,7 @@ static void without_a_fresh_index_the_api_server_is_queried([[maybe_unused]] voi
 
         make(&world, "enforce");
         expect_part(admitted(&world, (struct asking) {.pod = POD(C), .stale = true, .response = true}), "allowed [");
-        expect_part(admitted(&world, (struct asking) {.pod = POD(C), .stale = true}), "not usable by user or serviceaccount");
+        expect_part(admitted(&world, (struct asking) {.pod = POD(C), .stale = true}), "but user alice may not use it");
 }
 
 static void access_is_checked_only_for_constraints_that_fit([[maybe_unused]] void **state) {
@@ -163,7 +175,7 @@ static void access_is_checked_only_for_constraints_that_fit([[maybe_unused]] voi
 
         make(&world, "enforce");
         /* only hostaccess and privileged fit; access to the rest is not checked */
-        expect_part(admitted(&world, (struct asking) {.pod = POD("\"hostPID\":true," C)}), "2 unable to validate");
+        expect_part(admitted(&world, (struct asking) {.pod = POD("\"hostPID\":true," C)}), "2 pod would be admitted by");
         expect_part(admitted(&world, (struct asking) {.pod = POD("\"hostPID\":true," C), .response = true}), "allowed [");
 }
 
@@ -354,6 +366,115 @@ static void an_unknown_namespace_is_requested([[maybe_unused]] void **state) {
         expect_part(admitted(&world, (struct asking) {.pod = POD(C)}), "try again");
 }
 
+/* ---- what a refused user reads ---- */
+
+#define ROOT "\"containers\":[{\"name\":\"c\",\"securityContext\":{\"runAsUser\":0}}]"
+#define NODE                                                                                                                  \
+        "{\"kind\":\"Node\",\"metadata\":{\"name\":\"a\"},\"status\":{\"runtimeHandlers\":[{\"name\":\"\",\"features\":"      \
+        "{\"userNamespaces\":true}}]}}"
+#define UNABLE "; unable to validate against any security context constraint: ["
+
+static void a_refusal_begins_with_what_to_do([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+        nd_autofree char *text = nullptr;
+
+        make(&world, "enforce");
+        guard_world_tell(&world, NODE);
+        text = admitted(&world,
+                        (struct asking) {.pod = POD("\"serviceAccountName\":\"default\"," ROOT), .rbac_decides = true});
+        assert_true(nd_has_prefix(
+                text,
+                "0 pod would be admitted by userns-root in a user namespace, but serviceaccount n:default may not use it "
+                "(kubectl create rolebinding userns-root-default -n n --clusterrole nodens:scc:userns-root "
+                "--serviceaccount n:default); or by restricted-v2 without "
+                "spec.containers[0].securityContext.runAsUser" UNABLE "provider restricted-v3: "
+                "spec.containers[0].securityContext.runAsUser: Invalid value: 0: must be in the ranges: [1000, 65534]"));
+        expect_contains(text, " others: nodens lint --json --as alice --namespace n FILE]");
+        assert_in_range(strlen(text), 1, GUARD_REFUSAL_BYTES + 2);
+        /* the namespace's user, if the pod has no service account */
+        expect_part(admitted(&world, (struct asking) {.pod = POD(ROOT), .rbac_decides = true}),
+                    "but user alice may not use it (kubectl create rolebinding userns-root-alice -n n --clusterrole "
+                    "nodens:scc:userns-root --user alice)");
+}
+
+static void access_to_the_host_is_removed_before_it_is_granted([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+        nd_autofree char *text = nullptr;
+
+        make(&world, "enforce");
+        text = admitted(&world, (struct asking) {.pod = POD("\"hostPID\":true," C), .rbac_decides = true});
+        assert_true(nd_has_prefix(text, "0 pod would be admitted by restricted-v2 without spec.hostPID; as it is it needs "
+                                        "hostaccess, which user alice may not use" UNABLE));
+        assert_null(strstr(text, "kubectl"));
+}
+
+static void no_advice_leads_to_the_next_refusal([[maybe_unused]] void **state) {
+        static const char *const pods[] = {POD(ROOT), POD("\"hostUsers\":true," ROOT), POD("\"hostPID\":true," ROOT)};
+
+        for (int node = 0; node < 2; node++) {
+                nd_cleanup(guard_world_done) struct guard_world world = {};
+
+                make(&world, "enforce");
+                if (node)
+                        guard_world_tell(&world, NODE);
+                for (size_t i = 0; i < nd_count_of(pods); i++) {
+                        nd_autofree char *text = admitted(&world, (struct asking) {.pod = pods[i], .rbac_decides = true});
+
+                        assert_null(strstr(text, "with spec.hostUsers: false"));
+                        assert_null(strstr(text, "provider userns-root: "));
+                }
+        }
+}
+
+static void hostile_names_are_quoted_and_make_no_command([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+        nd_autofree char *text = nullptr;
+
+        make(&world, "enforce");
+        guard_world_tell(&world, NODE);
+        text = admitted(&world, (struct asking) {.pod = POD("\"serviceAccountName\":\"a\\u001b[31m; reboot\"," ROOT),
+                                                 .user = "x`reboot`",
+                                                 .rbac_decides = true});
+        expect_contains(text, "but serviceaccount \"n:a\\x1b[31m; reboot\" may not use it (grant it the verb use on "
+                              "securitycontextconstraints.security.nodens.io userns-root)");
+        assert_null(strstr(text, "kubectl"));
+        assert_null(strstr(text, "--as"));
+        assert_null(strchr(text, 0x1b));
+}
+
+static void a_refusal_is_short_however_long_the_names_are([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+        nd_autotext struct nd_text name = ND_TEXT(4000), pod = ND_TEXT(1 << 20);
+        nd_autofree char *text = nullptr;
+
+        make(&world, "enforce");
+        for (int i = 0; i < 1000; i++)
+                nd_text_add(&name, "\xc3\xa4");
+        nd_text_addf(&pod, "{\"kind\":\"Pod\",\"metadata\":{},\"spec\":{\"serviceAccountName\":\"%s\",\"containers\":[",
+                     nd_text_get(&name));
+        for (int i = 0; i < 50; i++)
+                nd_text_addf(
+                        &pod,
+                        "%s{\"securityContext\":{\"privileged\":true,\"runAsUser\":%d,\"capabilities\":{\"add\":[\"%s\"]}}}",
+                        i > 0 ? "," : "", i, nd_text_get(&name));
+        nd_text_add(&pod, "]}}");
+        text = admitted(&world, (struct asking) {.pod = nd_text_get(&pod), .user = nd_text_get(&name), .rbac_decides = true});
+        assert_in_range(strlen(text), 100, GUARD_REFUSAL_BYTES + 2);
+        assert_true(nd_text_utf8_valid(text, strlen(text)));
+        expect_contains(text, "...");
+}
+
+static void exec_names_the_constraint_that_the_user_lacks([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+        struct asking asking = {.operation = "CONNECT", .subresource = "exec", .validating = true, .rbac_decides = true};
+
+        make(&world, "enforce");
+        asking.live = POD("\"serviceAccountName\":\"s\",\"hostPID\":true," FITTING);
+        expect_part(admitted(&world, asking),
+                    "exceeds your permissions: the pod as it is fits privileged, which user alice may not use" UNABLE
+                    "provider restricted-v2: spec.hostPID: Invalid value: true: Host PID is not allowed to be used");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_manifest_contains_the_default_constraints_of_the_code),
@@ -373,6 +494,12 @@ int main(void) {
                 cmocka_unit_test(user_namespaces_are_set_if_a_node_offers_them),
                 cmocka_unit_test(a_pod_created_before_its_ranges_may_retry),
                 cmocka_unit_test(an_unknown_namespace_is_requested),
+                cmocka_unit_test(a_refusal_begins_with_what_to_do),
+                cmocka_unit_test(access_to_the_host_is_removed_before_it_is_granted),
+                cmocka_unit_test(no_advice_leads_to_the_next_refusal),
+                cmocka_unit_test(hostile_names_are_quoted_and_make_no_command),
+                cmocka_unit_test(a_refusal_is_short_however_long_the_names_are),
+                cmocka_unit_test(exec_names_the_constraint_that_the_user_lacks),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

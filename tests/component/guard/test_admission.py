@@ -33,7 +33,7 @@ def test_root_is_refused_until_userns_root_is_granted(plane: Plane, node: str) -
     ns = plane.namespace("roots")
     refused = plane.create(ns, {"hostUsers": False}, context=ROOT, ok=False)
     assert "unable to validate against any security context constraint" in refused
-    assert 'provider "userns-root": Forbidden: not usable by user or serviceaccount' in refused
+    assert "userns-root in a user namespace, but serviceaccount roots:default may not use it" in refused
     plane.grant(ns, "nodens:scc:userns-root", "alice")
     plane.eventually(lambda pod: scc(pod) == "userns-root", "the grant", ns, {"hostUsers": False}, context=ROOT)
     # no constraint fits without a user namespace, so one is set
@@ -41,7 +41,7 @@ def test_root_is_refused_until_userns_root_is_granted(plane: Plane, node: str) -
     assert scc(pod) == "userns-root" and pod["spec"]["hostUsers"] is False
     # a revoked grant takes effect
     plane.kubectl("delete", "rolebinding", "-n", ns, "alice-nodens-scc-userns-root")
-    plane.eventually(lambda output: "not usable by user" in output, "the end of the grant", ns, {"hostUsers": False}, context=ROOT,
+    plane.eventually(lambda output: "may not use it" in output, "the end of the grant", ns, {"hostUsers": False}, context=ROOT,
                      ok=False)
 
 
@@ -97,7 +97,7 @@ def test_only_the_required_constraint_is_tried(plane: Plane, node: str) -> None:
     pod = plane.create(ns, {}, annotations=required)
     assert scc(pod) == "restricted-v3" and pod["spec"]["hostUsers"] is False
     assert scc(plane.create(ns, {"hostUsers": False}, annotations=required)) == "restricted-v3"
-    assert "Host Users must be set to false" in plane.create(ns, {"hostUsers": True}, annotations=required, ok=False)
+    assert "restricted-v3 with spec.hostUsers: false" in plane.create(ns, {"hostUsers": True}, annotations=required, ok=False)
     missing = plane.create(ns, {}, annotations={"openshift.io/required-scc": "nothing"}, ok=False)
     assert "security context constraint 'nothing', which does not exist" in missing
 

@@ -120,7 +120,7 @@ def test_a_deployments_pod_in_a_namespace_that_asks_for_user_namespaces(staffed:
 def test_a_granted_root_pod_is_root_of_its_own_user_namespace(staffed: Plane) -> None:
     ns = team(staffed, "roots")
     refused = staffed.create(ns, {"hostUsers": False}, context={"runAsUser": 0}, ok=False)
-    assert 'provider "userns-root": Forbidden: not usable by user or serviceaccount' in refused
+    assert "userns-root in a user namespace, but serviceaccount roots:default may not use it" in refused
     granted(staffed, ns, "userns-root")
     pod = started(staffed, ns, "p", {}, 310003, securityContext={"runAsUser": 0})
     assert scc(pod) == "userns-root" and pod["spec"]["hostUsers"] is False
@@ -140,7 +140,7 @@ def test_podman_runs_containers_in_a_nested_container_pod(staffed: Plane) -> Non
     container = {"image": PODMAN, "volumeMounts": [{"name": "storage", "mountPath": "/storage"}], "securityContext": {
         "runAsUser": 1000, "procMount": "Unmasked", "capabilities": {"add": ["SETUID", "SETGID"]}}}
     refused = staffed.create(ns, spec | {"containers": [{"name": "c", **container}]}, ok=False)
-    assert 'provider "nested-container": Forbidden: not usable by user or serviceaccount' in refused
+    assert "nested-container in a user namespace, but serviceaccount builders:default may not use it" in refused
     granted(staffed, ns, "nested-container")
     pod = started(staffed, ns, "p", spec, 310004, **container)
     assert scc(pod) == "nested-container"
