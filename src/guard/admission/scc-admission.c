@@ -10,6 +10,11 @@
  *      ephemeral containers    they are filled                  must fit as it is
  *      exec, attach            -                                the live pod must fit a constraint
  *                                                               of the user as it is
+ *      a workload's template   -                                a warning if its pods would be
+ *                                                               refused; on a dry run it names the
+ *                                                               constraint otherwise
+ *      a namespace             -                                unknown values of our labels are
+ *                                                               refused (label-admission.c)
  *
  * The mode is the stricter one of the namespace's label, as the watch reported it, and of the
  * hook's path: the API server chose that hook by the label it has. Exec and attach fill nothing in:
@@ -19,6 +24,7 @@
  * filled in and nothing denied, and the validating phase warns about would-be denials. */
 #include "guard/admission/scc-admission.h"
 
+#include "guard/admission/label-admission.h"
 #include "guard/admission/patch.h"
 #include "guard/admission/scc-refusal.h"
 
@@ -33,10 +39,56 @@ static bool is_connect(const struct guard_review *review) {
         return review->operation == GUARD_CONNECT;
 }
 
-/* Reviews that pass without a decision: not of pods, or of an operation that changes nothing. */
+/* The workload controllers, with the service account in kube-system that creates their pods. */
+static const struct controller {
+        const char *group;
+        const char *resource;
+        const char *account; /* nullptr: the pods are created by others */
+} controllers[] = {
+        {"", "podtemplates", nullptr},
+        {"", "replicationcontrollers", "replication-controller"},
+        {"apps", "daemonsets", "daemon-set-controller"},
+        {"apps", "deployments", "replicaset-controller"},
+        {"apps", "replicasets", "replicaset-controller"},
+        {"apps", "statefulsets", "statefulset-controller"},
+        {"batch", "cronjobs", "job-controller"},
+        {"batch", "jobs", "job-controller"},
+};
+
+static const struct controller *controller_of(const struct guard_review *review) {
+        for (size_t i = 0; i < nd_count_of(controllers); i++)
+                if (nd_streq(controllers[i].resource, review->resource) && nd_streq(controllers[i].group, review->group))
+                        return &controllers[i];
+        return nullptr;
+}
+
+static bool is_of_namespaces(const struct guard_review *review) {
+        return nd_streq(review->resource, "namespaces") && *review->group == '\0';
+}
+
+/* Whether the author of a workload is a controller of the control plane, as of a Deployment's
+ * ReplicaSets: the user was warned at the Deployment. */
+static bool is_by_controller(const struct guard_review *review) {
+        return nd_has_prefix(review->user.name, "system:serviceaccount:kube-system:") ||
+               nd_streq(review->user.name, "system:kube-controller-manager");
+}
+
+/* Whether the review is of a template that is judged. */
+static bool is_template(const struct guard_admission *a) {
+        const struct guard_review *review = a->review;
+
+        return a->phase == GUARD_VALIDATING && review->workload && *review->subresource == '\0' &&
+               (review->operation == GUARD_CREATE || review->operation == GUARD_UPDATE) && controller_of(review) &&
+               !is_by_controller(review);
+}
+
+/* Reviews that pass without a decision: neither of pods nor of templates, or of an operation that
+ * changes nothing. */
 static bool is_none_of_ours(const struct guard_admission *a) {
         const struct guard_review *review = a->review;
 
+        if (is_template(a))
+                return false;
         if (!nd_streq(review->resource, "pods") || *review->group || review->operation == GUARD_DELETE)
                 return true;
         if (is_connect(review))
@@ -50,6 +102,12 @@ static bool is_none_of_ours(const struct guard_admission *a) {
 
 static enum guard_mode mode_of(const struct guard_admission *a, const struct guard_namespace *namespace) {
         return a->hook_mode > namespace->mode ? a->hook_mode : namespace->mode;
+}
+
+bool guard_admission_only_warns(const struct guard_admission *a) {
+        const struct guard_namespace *namespace = guard_store_namespace(a->store, a->review->namespace);
+
+        return is_template(a) || (namespace ? mode_of(a, namespace) : a->hook_mode) == GUARD_MODE_WARN;
 }
 
 enum guard_admission_need guard_admission_needs(const struct guard_admission *a) {
@@ -123,7 +181,7 @@ static bool is_known(const struct nd_scc *scc, void *userdata) {
         const struct guard_admission *a = userdata;
 
         if ((a->service_account.name && is_known_to_be_allowed(a, scc, &a->service_account)) ||
-            is_known_to_be_allowed(a, scc, &a->review->user))
+            is_known_to_be_allowed(a, scc, &a->user))
                 return true;
         nd_vector_each (check, &a->checks)
                 if (check->answered && check->allowed && nd_streq(check->constraint, scc->metadata.name))
@@ -136,7 +194,7 @@ static bool may_use(const struct nd_scc *scc, void *userdata) {
         bool has_account = a->service_account.name != nullptr;
 
         a->by_service_account = has_account && is_known_to_be_allowed(a, scc, &a->service_account);
-        if (a->by_service_account || is_known_to_be_allowed(a, scc, &a->review->user))
+        if (a->by_service_account || is_known_to_be_allowed(a, scc, &a->user))
                 return true;
         if (a->rbac_is_fresh && a->rbac_decides)
                 return false;
@@ -148,21 +206,35 @@ static bool is_open(void *userdata) {
         return guard_admission_is_open(userdata);
 }
 
-/* Sets the account as which a pod will run. For exec only the rights of the requesting user
- * count. */
-static void set_service_account(struct guard_admission *a, const struct nd_pod *pod) {
-        const char *namespace = a->review->namespace;
-        const char **groups;
+static struct guard_subject account_subject(struct guard_admission *a, const char *namespace, const char *name,
+                                            bool authenticated) {
+        const char **groups = nd_arena_alloc(a->arena, 3, sizeof *groups);
 
-        if (a->service_account.name || is_connect(a->review) || nd_kube_or_empty(pod->spec.service_account)[0] == '\0')
-                return;
-        groups = nd_arena_alloc(a->arena, 2, sizeof *groups);
         groups[0] = "system:serviceaccounts";
         groups[1] = nd_arena_format(a->arena, "system:serviceaccounts:%s", namespace);
-        a->service_account = (struct guard_subject) {
-                .name = nd_arena_format(a->arena, "system:serviceaccount:%s:%s", namespace, pod->spec.service_account),
-                .uid = "",
-                .groups = {.items = groups, .count = 2}};
+        groups[2] = "system:authenticated";
+        return (struct guard_subject) {.name = nd_arena_format(a->arena, "system:serviceaccount:%s:%s", namespace, name),
+                                       .uid = "",
+                                       .groups = {.items = groups, .count = authenticated ? 3 : 2}};
+}
+
+/* Sets the account as which a pod will run, and the user who creates it. For exec only the rights
+ * of the requesting user count. The pods of a template get the account that the API server would
+ * fill in, and are created by a controller. */
+static void set_subjects(struct guard_admission *a, const struct nd_pod *pod) {
+        const struct controller *controller = is_template(a) ? controller_of(a->review) : nullptr;
+        const char *account = nd_kube_or_empty(pod->spec.service_account);
+
+        if (a->user.name)
+                return;
+        a->user = a->review->user;
+        if (controller && *account == '\0')
+                account = "default";
+        if (*account && !is_connect(a->review))
+                a->service_account = account_subject(a, a->review->namespace, account, false);
+        if (controller)
+                a->user = controller->account ? account_subject(a, "kube-system", controller->account, true)
+                                              : account_subject(a, a->review->namespace, account, true);
 }
 
 /* ---- choosing a constraint ---- */
@@ -262,7 +334,7 @@ static const char *refusal_text(struct guard_admission *a, const struct nd_scc_r
         known.is_open = nullptr;
         return guard_refusal_text(&(struct guard_refusal) {.rbac = a->rbac,
                                                            .review = a->review,
-                                                           .user = &a->review->user,
+                                                           .user = &a->user,
                                                            .service_account = &a->service_account,
                                                            .request = &known,
                                                            .pod = pod,
@@ -335,6 +407,46 @@ static void warn(struct guard_admission *a, const struct guard_namespace *namesp
         guard_response_audit(response, "would-refuse", choice.refusal);
 }
 
+/* Returns " as user 1000650000" if the first container's user is known. */
+static const char *as_user(const struct nd_pod *pod, struct nd_arena *arena) {
+        const struct nd_pod_container *first = pod->spec.containers.count > 0 ? pod->spec.containers.items : nullptr;
+        struct nd_shape_int user = first && first->security ? first->security->run_as_user : (struct nd_shape_int) {};
+
+        if (!user.set && pod->spec.security)
+                user = pod->spec.security->run_as_user;
+        return user.set ? nd_arena_format(arena, " as user %s", nd_field_int(arena, user.value)) : "";
+}
+
+/* A template is never refused: its pods are, and then the controller gets the message, not the
+ * user. */
+static void judge_template(struct guard_admission *a, const struct guard_namespace *namespace, const struct nd_pod *pod,
+                           struct guard_response *response) {
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct nd_scc_request request = request_of(a, namespace, pod);
+        bool enforced = mode_of(a, namespace) == GUARD_MODE_ENFORCE;
+        const char *what = nd_arena_format(&a->decision, "pods of %s %s with %s", a->review->workload->kind,
+                                           guard_refusal_name(a->review->workload->name, &a->decision),
+                                           guard_refusal_subject(&a->service_account, &a->decision));
+
+        choose(a, &request, pod, &choice);
+        if (choice.scc) {
+                guard_response_audit(response, "would-admit", choice.scc->metadata.name);
+                if (a->review->dry_run)
+                        guard_response_warn(
+                                response,
+                                nd_arena_format(&a->decision, "%s would be admitted by %s%s%s", what,
+                                                choice.scc->metadata.name, as_user(choice.pod, &a->decision),
+                                                nd_pod_has_user_namespace(choice.pod) ? " in a user namespace" : ""));
+        } else if (!waits_for_ranges(a, &request, pod)) {
+                guard_response_warn(response,
+                                    nd_arena_format(&a->decision, "%s %s: %s", what,
+                                                    enforced ? "will be refused"
+                                                             : "would be refused if " GUARD_LABEL_CONSTRAINTS " were enforce",
+                                                    refusal_text(a, &request, pod, &choice)));
+                guard_response_audit(response, "would-refuse", choice.refusal);
+        }
+}
+
 /* Annotations with results are written by the guard only, and the required constraint cannot
  * change. */
 static const char *changed_annotation(const struct guard_review *review) {
@@ -386,7 +498,9 @@ static void decide(struct guard_admission *a, struct guard_response *ret) {
         const struct nd_pod *pod = is_connect(a->review) ? a->live : a->review->pod;
 
         *ret = (struct guard_response) {.allowed = true};
-        if (is_none_of_ours(a))
+        if (is_of_namespaces(a->review) && a->phase == GUARD_VALIDATING)
+                guard_labels_decide(a->review, &a->decision, ret);
+        if (is_none_of_ours(a) || (!namespace && is_template(a)))
                 return;
         if (!namespace) {
                 guard_response_deny(
@@ -397,11 +511,16 @@ static void decide(struct guard_admission *a, struct guard_response *ret) {
         }
         if (mode_of(a, namespace) == GUARD_MODE_OFF || (is_connect(a->review) && !pod))
                 return; /* the API server itself reports a missing pod */
+        if (is_template(a)) {
+                set_subjects(a, &a->review->workload->pod);
+                judge_template(a, namespace, &a->review->workload->pod, ret);
+                return;
+        }
         if (!pod) {
                 guard_response_deny(ret, 400, "BadRequest", "the object is not a Pod");
                 return;
         }
-        set_service_account(a, pod);
+        set_subjects(a, pod);
         if (a->review->operation == GUARD_UPDATE)
                 update(a, namespace, ret);
         else

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scc-admission.h - admission of a pod by security context constraints
+/* scc-admission.h - admission by security context constraints: of pods, of the templates of
+ * workload controllers, and of the labels that select what happens in a namespace
  *
  * A pure function of a review, the store and the known access results. A missing access result is
  * noted as an open check, and the response is only valid if there is none: the caller requests
@@ -27,7 +28,7 @@ enum guard_phase {
 
 /* One access check: may this subject use that constraint? */
 struct guard_access_check {
-        bool service_account; /* the pod's service account; otherwise the requesting user */
+        bool service_account; /* of the pod; otherwise the user who creates the pod */
         const char *constraint;
         bool answered;
         bool allowed;
@@ -50,6 +51,8 @@ struct guard_admission {
 
         /* both subjects as they are checked */
         struct guard_subject service_account; /* name is nullptr: the pod has none */
+        /* the requesting user; of a template: the controller that will create its pods */
+        struct guard_subject user;
         nd_vector(struct guard_access_check) checks;
         /* maximum of checks that one decision raises, in the order of constraints; 0: no limit */
         size_t batch;
@@ -72,3 +75,7 @@ enum guard_admission_need guard_admission_needs(const struct guard_admission *ad
  * server is queried. Then call it again with the checks answered. */
 void guard_admission_decide(struct guard_admission *admission, struct guard_response *ret);
 bool guard_admission_is_open(const struct guard_admission *admission);
+
+/* Whether a review that cannot be decided must be allowed: of a template, or in a namespace that
+ * only warns. */
+bool guard_admission_only_warns(const struct guard_admission *admission);

@@ -6,6 +6,7 @@
 #include <unit/expect.h>
 #include <unit/guard-world.h>
 
+#include "base/log.h"
 #include "guard/admission/scc-refusal.h"
 
 struct asking {
@@ -475,6 +476,168 @@ static void exec_names_the_constraint_that_the_user_lacks([[maybe_unused]] void 
                     "provider restricted-v2: spec.hostPID: Invalid value: true: Host PID is not allowed to be used");
 }
 
+/* ---- templates and labels ---- */
+
+#define DEPLOYMENT(spec)                                                                                                      \
+        "{\"kind\":\"Deployment\",\"metadata\":{\"name\":\"web\"},\"spec\":{\"template\":{\"metadata\":{},\"spec\":{" spec    \
+        "}}}}"
+
+static void a_template_gets_a_warning_if_its_pods_would_be_refused([[maybe_unused]] void **state) {
+        static const char *const modes[] = {"warn", "enforce", "off"};
+        static const char *const expected[] = {
+                "would be refused if security.nodens.io/constraints were enforce: ", "will be refused: ", nullptr};
+        struct asking asking = {.group = "apps", .resource = "deployments", .validating = true, .rbac_decides = true};
+
+        for (size_t i = 0; i < nd_count_of(modes); i++) {
+                nd_cleanup(guard_world_done) struct guard_world world = {};
+                nd_autofree char *text = nullptr;
+
+                make(&world, modes[i]);
+                guard_world_tell(&world, NODE);
+                asking.pod = DEPLOYMENT(ROOT);
+                text = admitted(&world, asking);
+                if (expected[i]) {
+                        assert_true(nd_has_prefix(text,
+                                                  "0 allowed warning: pods of Deployment web with serviceaccount n:default "));
+                        expect_contains(text, expected[i]);
+                        expect_contains(text, "pod would be admitted by userns-root in a user namespace, but serviceaccount "
+                                              "n:default may not use it (kubectl ");
+                        expect_contains(text, "without spec.template.spec.containers[0].securityContext.runAsUser");
+                        expect_contains(text,
+                                        "--as system:serviceaccount:kube-system:replicaset-controller --namespace n FILE]");
+                } else {
+                        assert_string_equal(text, "0 allowed");
+                }
+                asking.pod = DEPLOYMENT(C);
+                expect_text(admitted(&world, asking), "0 allowed");
+        }
+}
+
+/* Alice may use userns-root, but she does not create the pods. */
+static void the_pods_of_a_template_are_created_by_a_controller([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+        struct asking asking = {.group = "apps",
+                                .resource = "deployments",
+                                .pod = DEPLOYMENT("\"serviceAccountName\":\"robot\"," ROOT),
+                                .validating = true,
+                                .rbac_decides = true};
+
+        make(&world, "warn");
+        guard_world_tell(&world, NODE);
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"RoleBinding\",\"metadata\":{\"name\":\"a\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"ClusterRole\","
+                "\"name\":\"nodens:scc:userns-root\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"alice\"}]}");
+        expect_part(admitted(&world, asking), "warning: pods of Deployment web with serviceaccount n:robot would be refused");
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"RoleBinding\",\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"ClusterRole\","
+                "\"name\":\"nodens:scc:userns-root\"},\"subjects\":[{\"kind\":\"ServiceAccount\",\"name\":\"robot\"}]}");
+        expect_text(admitted(&world, asking), "0 allowed");
+        asking.dry_run = true;
+        expect_text(
+                admitted(&world, asking),
+                "0 allowed warning: pods of Deployment web with serviceaccount n:robot would be admitted by userns-root as "
+                "user 0 in a user namespace");
+}
+
+static void every_kind_of_workload_is_judged([[maybe_unused]] void **state) {
+        static const struct {
+                const char *group, *resource, *kind, *before, *after;
+        } kinds[] = {
+                {"", "podtemplates", "PodTemplate", "\"template\":", ""},
+                {"", "replicationcontrollers", "ReplicationController", "\"spec\":{\"template\":", "}"},
+                {"apps", "daemonsets", "DaemonSet", "\"spec\":{\"template\":", "}"},
+                {"apps", "deployments", "Deployment", "\"spec\":{\"template\":", "}"},
+                {"apps", "replicasets", "ReplicaSet", "\"spec\":{\"template\":", "}"},
+                {"apps", "statefulsets", "StatefulSet", "\"spec\":{\"template\":", "}"},
+                {"batch", "cronjobs", "CronJob", "\"spec\":{\"jobTemplate\":{\"spec\":{\"template\":", "}}}"},
+                {"batch", "jobs", "Job", "\"spec\":{\"template\":", "}"},
+        };
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+
+        make(&world, "warn");
+        for (size_t i = 0; i < nd_count_of(kinds); i++) {
+                nd_autofree char *object =
+                        nd_format("{\"kind\":\"%s\",\"metadata\":{\"name\":\"w\"},%s{\"spec\":{\"hostPID\":true," C "}}%s}",
+                                  kinds[i].kind, kinds[i].before, kinds[i].after);
+                nd_autofree char *part = nd_format(
+                        "0 allowed warning: pods of %s w with serviceaccount n:default would be refused", kinds[i].kind);
+                struct asking asking = {.group = kinds[i].group,
+                                        .resource = kinds[i].resource,
+                                        .pod = object,
+                                        .validating = true,
+                                        .rbac_decides = true};
+
+                expect_part(admitted(&world, asking), part);
+                asking.subresource = "status";
+                expect_text(admitted(&world, asking), "0 allowed");
+                asking.subresource = nullptr;
+                /* its owner was judged */
+                asking.user = "system:serviceaccount:kube-system:deployment-controller";
+                expect_text(admitted(&world, asking), "0 allowed");
+                asking.user = nullptr;
+                asking.group = "example.org"; /* another resource of this name */
+                expect_text(admitted(&world, asking), "0 allowed");
+        }
+}
+
+#define LABELLED(labels) "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"p\",\"labels\":{" labels "}}}"
+
+static void unknown_values_of_our_labels_are_refused_when_they_are_written([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+        struct asking asking = {.resource = "namespaces", .validating = true};
+
+        make(&world, "enforce");
+        asking.pod = LABELLED("\"security.nodens.io/constraints\":\"enforced\"");
+        expect_text(admitted(&world, asking),
+                    "0 Namespace \"p\" is invalid: metadata.labels[security.nodens.io/constraints]: Invalid value: "
+                    "\"enforced\": must be one of off, warn, enforce");
+        asking.pod = LABELLED("\"security.nodens.io/user-namespaces\":\"requir\"");
+        expect_part(admitted(&world, asking), "Invalid value: \"requir\": must be one of default, require");
+        asking.pod =
+                LABELLED("\"security.nodens.io/constraints\":\"warn\",\"security.nodens.io/user-namespaces\":\"default\"");
+        expect_text(admitted(&world, asking), "0 allowed");
+        /* a value that is there already does not prevent other changes */
+        asking.operation = "UPDATE";
+        asking.old = LABELLED("\"security.nodens.io/constraints\":\"enforced\"");
+        asking.pod = LABELLED("\"a\":\"b\",\"security.nodens.io/constraints\":\"enforced\"");
+        expect_text(admitted(&world, asking), "0 allowed");
+        asking.pod = LABELLED("\"security.nodens.io/constraints\":\"enfroce\"");
+        expect_part(admitted(&world, asking), "\"enfroce\": must be one of");
+}
+
+static char *last_line;
+static unsigned line_count;
+
+static void keep_line([[maybe_unused]] enum nd_log_level level, const char *line) {
+        free(last_line);
+        last_line = nd_strdup(line);
+        line_count++;
+}
+
+static void an_unknown_label_value_is_logged_once_with_its_meaning([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+
+        nd_log_set_sink(keep_line);
+        make(&world, "enfroce");
+        assert_int_equal(line_count, 1);
+        expect_contains(last_line, "a label of a namespace has an unknown value");
+        expect_contains(last_line, "namespace=n until_then=\"constraints are enforced\"");
+        expect_contains(last_line, "must be one of off, warn, enforce");
+        /* listed again */
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\",\"labels\":{\"security.nodens.io/constraints\":\"enfroce\"}}}");
+        assert_int_equal(line_count, 1);
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"Namespace\",\"metadata\":{\"name\":\"n\",\"labels\":{\"security.nodens.io/constraints\":\"x\"}}}");
+        assert_int_equal(line_count, 2);
+        nd_log_set_sink(nullptr);
+        free(nd_take_ptr(last_line));
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_manifest_contains_the_default_constraints_of_the_code),
@@ -500,6 +663,11 @@ int main(void) {
                 cmocka_unit_test(hostile_names_are_quoted_and_make_no_command),
                 cmocka_unit_test(a_refusal_is_short_however_long_the_names_are),
                 cmocka_unit_test(exec_names_the_constraint_that_the_user_lacks),
+                cmocka_unit_test(a_template_gets_a_warning_if_its_pods_would_be_refused),
+                cmocka_unit_test(the_pods_of_a_template_are_created_by_a_controller),
+                cmocka_unit_test(every_kind_of_workload_is_judged),
+                cmocka_unit_test(unknown_values_of_our_labels_are_refused_when_they_are_written),
+                cmocka_unit_test(an_unknown_label_value_is_logged_once_with_its_meaning),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

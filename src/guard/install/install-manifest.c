@@ -77,6 +77,7 @@ static void write_template(const char *template, const struct guard_install_sett
                         {.name = "url", .value = settings->url},
                         {.name = "ca-bundle", .value = bundle},
                         {.name = "default-enforce", .value = set_if(nd_streq(mode, "enforce"))},
+                        {.name = "default-off", .value = set_if(nd_streq(mode, "off"))},
                         {.name = "default-warn", .value = set_if(nd_streq(mode, "warn"))},
                         {.name = "pod-security", .value = set_if(prefix)},
                         {.name = "pod-security-labels", .value = set_if(by_label)},

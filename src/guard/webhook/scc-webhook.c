@@ -8,7 +8,8 @@
  *   microseconds, and nothing that was true before the wait is relied upon after it. Access reviews
  *   are requested in the order of constraints and in batches, so a user allowed by the first
  *   constraint costs one query, not 1,000. All memory of a review is in its arena. A review that
- *   lacks a fact is denied with a response that can be retried. */
+ *   lacks a fact is denied with a response that can be retried, or allowed if it could only cause a
+ *   warning. */
 #include "guard/webhook/scc-webhook.h"
 
 #include "base/assert.h"
@@ -55,7 +56,11 @@ static void fail(struct session *s, const struct nd_error *error) {
 }
 
 static void finish(struct session *s, struct guard_response *response) {
-        if (!response->allowed && s->failure) {
+        if (s->failure && guard_admission_only_warns(&s->admission)) {
+                /* a refusal for lack of facts is not worth a warning */
+                *response = (struct guard_response) {.allowed = true};
+                guard_response_audit(response, "error", s->failure);
+        } else if (!response->allowed && s->failure) {
                 guard_response_deny(response, 503, "ServiceUnavailable",
                                     nd_arena_format(&s->arena, "cannot decide the review: %s", s->failure));
                 response->retry_s = GUARD_RETRY_SECONDS;
@@ -125,7 +130,7 @@ static void on_access_review(bool allowed, const struct nd_error *error, void *u
 static struct nd_error *request_one(struct session *s, size_t number) {
         const struct guard_webhook *webhook = s->webhook;
         struct guard_access_check *check = &s->admission.checks.items[number];
-        const struct guard_subject *who = check->service_account ? &s->admission.service_account : &s->review.user;
+        const struct guard_subject *who = check->service_account ? &s->admission.service_account : &s->admission.user;
         struct pending_review *pending;
         struct nd_error *error;
 
