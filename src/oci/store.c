@@ -562,10 +562,16 @@ int nd_oci_store_partial_fd(const struct nd_oci_store *store) {
 
 /* Changes */
 
+static struct nd_error *not_found(const char *text) {
+        nd_autofree char *quoted = nd_text_quote(text);
+
+        return nd_error_new(ND_NOT_FOUND, 0, "there is no image %s", quoted);
+}
+
 static struct nd_error *no_such_id(const struct nd_digest *id) {
         char text[ND_DIGEST_TEXT];
 
-        return nd_error_new(ND_NOT_FOUND, 0, "there is no image \"%s\"", nd_digest_text(id, text));
+        return not_found(nd_digest_text(id, text));
 }
 
 /* Writes a changed copy of an image and replaces the image; after an error the image stays, and its
@@ -610,6 +616,24 @@ static struct nd_error *remove_image(struct nd_oci_store *store, struct nd_image
         store->blob_garbage = true;
         nd_oci_store_settle(store); /* there may be space now */
         return nd_error_wrap(error, "image record");
+}
+
+struct nd_error *nd_oci_store_untag(struct nd_oci_store *store, const char *name) {
+        nd_cleanup(nd_reference_done) struct nd_reference reference = {};
+        nd_autofree char *text = nullptr;
+        struct nd_image *image, *changed;
+
+        nd_oci_store_settle(store);
+        nd_try(nd_reference_parse(name, &reference));
+        text = nd_reference_text(&reference);
+        image = nd_map_get(&store->names, text);
+        if (!image)
+                return not_found(name);
+        if (image->tags.count + image->digests.count == 1)
+                return remove_image(store, image);
+        changed = nd_image_copy(image);
+        drop_name(is_digest_name(text) ? &changed->digests : &changed->tags, text);
+        return replace(store, image, changed);
 }
 
 struct nd_error *nd_oci_store_remove(struct nd_oci_store *store, const struct nd_digest *id) {

@@ -108,6 +108,9 @@ struct nd_oci_store_offer {
 
 [[nodiscard]] struct nd_error *nd_oci_store_pin(struct nd_oci_store *store, const struct nd_digest *id, bool pinned);
 
+/* Removes a name; with the last one the image is removed. ND_NOT_FOUND if no image has it. */
+[[nodiscard]] struct nd_error *nd_oci_store_untag(struct nd_oci_store *store, const char *name);
+
 /* Removes an image with all its names. Its layers stay until they are collected. Works on a full
  * disk. */
 [[nodiscard]] struct nd_error *nd_oci_store_remove(struct nd_oci_store *store, const struct nd_digest *id);

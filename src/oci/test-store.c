@@ -163,6 +163,28 @@ static void the_same_image_under_another_name_is_one_image([[maybe_unused]] void
         assert_int_equal(find(store, "apple:1")->tags.count, 3);
 }
 
+static void the_last_name_takes_the_image_with_it([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        {
+                nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
+                struct offer_plan again = pear;
+                struct nd_digest id = offer_id(&pear);
+
+                again.names[0] = "pear:2";
+                again.names[1] = nullptr;
+                expect_ok(nd_oci_store_open(root, &store));
+                expect_ok(offer_commit(store, &pear));
+                expect_ok(offer_commit(store, &again));
+                expect_ok(nd_oci_store_untag(store, "pear:1"));
+                assert_null(find(store, "pear:1"));
+                assert_non_null(find(store, "pear:2"));
+                expect_error(nd_oci_store_untag(store, "pear:1"), ND_NOT_FOUND, "pear:1");
+                expect_ok(nd_oci_store_untag(store, "docker.io/library/pear:2"));
+                assert_null(nd_oci_store_get(store, &id));
+        }
+        assert_int_equal(offers_check(root), 0);
+}
+
 static void changes_of_an_unknown_image_are_errors([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_cleanup(nd_oci_store_done) struct nd_oci_store *store = nullptr;
@@ -422,6 +444,7 @@ int main(void) {
                 cmocka_unit_test(an_image_that_lost_its_last_tag_to_another_stays),
                 cmocka_unit_test(a_name_that_moved_does_not_come_back_when_its_new_owner_goes),
                 cmocka_unit_test(the_same_image_under_another_name_is_one_image),
+                cmocka_unit_test(the_last_name_takes_the_image_with_it),
                 cmocka_unit_test(changes_of_an_unknown_image_are_errors),
                 cmocka_unit_test(only_one_process_has_a_store),
                 cmocka_unit_test(a_child_does_not_hold_the_lock),

@@ -186,7 +186,7 @@ static void handle_remove_image(struct nd_grpc_call *call, const char *bytes, si
 /* A caller that receives the progress of a pull. */
 struct cri_event_follower {
         struct nd_grpc_call *call;
-        struct nd_oci_store *images;
+        struct cri_parts *parts;
         struct cri_pull_request *pending;
 };
 
@@ -218,9 +218,9 @@ static void send_images(struct cri_event_follower *follower, const struct nd_str
                 const struct nd_image *image = nullptr;
 
                 /* The ID is sent anyway. */
-                nd_ignore(nd_oci_store_find(follower->images, *id, &image));
+                nd_ignore(nd_oci_store_find(follower->parts->images, *id, &image));
                 if (image)
-                        add_image(image, &list);
+                        add_image(follower->parts, image, &list);
         }
         progress.n_image_ids = image_ids->count;
         progress.image_ids = image_ids->items;
@@ -259,11 +259,11 @@ static void follow(struct nd_grpc_call *call, struct nd_error *error, struct cri
         nd_grpc_call_on_cancel(call, on_cancel, follower);
 }
 
-static struct cri_event_follower *new_follower(struct nd_grpc_call *call, struct nd_oci_store *images) {
+static struct cri_event_follower *new_follower(struct nd_grpc_call *call, struct cri_parts *parts) {
         struct cri_event_follower *follower = nd_new(struct cri_event_follower);
 
         follower->call = call;
-        follower->images = images;
+        follower->parts = parts;
         return follower;
 }
 
@@ -276,7 +276,7 @@ static void handle_pull(struct nd_grpc_call *call, const char *bytes, size_t len
 
         if (!request)
                 return;
-        follower = new_follower(call, parts->images);
+        follower = new_follower(call, parts);
         follow(call,
                cri_puller_pull(parts->puller, r->reference,
                                &(struct cri_pull_credentials) {.username = r->username, .password = r->password}, &listener,
@@ -310,7 +310,7 @@ static void handle_import(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!request)
                 return;
-        follower = new_follower(call, parts->images);
+        follower = new_follower(call, parts);
         error = open_archive(r->path, &archive);
         if (!error)
                 error = cri_puller_import(parts->puller, r->path, archive, &listener, follower, &follower->pending);
