@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/json.h"
-#include "cli/core/sanitize.h"
-#include "cli/core/table.h"
+#include "cli/output/sanitize.h"
+#include "cli/output/table.h"
 
 static const struct {
         const char *name;

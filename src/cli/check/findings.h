@@ -36,7 +36,8 @@ void cli_findings_done(struct cli_findings *findings);
 void cli_findings_add(struct cli_findings *findings, enum cli_finding_level level, const char *subject, char *found,
                       char *advice);
 
-/* Adds the result of a probe: ok with a text, or its error with advice. Takes over error and good. */
+/* Adds the result of a probe: ok with a text, or its error with advice. Takes over error and
+ * good. */
 void cli_findings_add_probe(struct cli_findings *findings, enum cli_finding_level when_bad, const char *subject,
                             struct nd_error *error, char *good, const char *advice);
 enum cli_finding_level cli_findings_worst(const struct cli_findings *findings);

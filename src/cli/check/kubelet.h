@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kubelet.h - finds the node's kubelet and its configuration
  *
- * The arguments of the running kubelet say where its configuration is and override it. If none runs,
- * kubeadm's files say the same. */
+ * The arguments of the running kubelet say where its configuration is and override it. If none
+ * runs, kubeadm's files say the same. */
 #pragma once
 
 #include <sys/types.h>

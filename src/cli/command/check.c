@@ -14,7 +14,7 @@
 #include "cli/check/subids.h"
 #include "cli/core/client.h"
 #include "cli/core/kubelet-config.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
 #include "userns/manager.h"

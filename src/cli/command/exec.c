@@ -6,7 +6,7 @@
 #include "cli/core/client.h"
 #include "cli/core/exec-session.h"
 #include "cli/core/running.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 #include "net/protobuf.h"
 
 enum {

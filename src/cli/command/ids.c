@@ -7,11 +7,11 @@
 
 #include "base/json.h"
 #include "cli/core/client.h"
-#include "cli/core/field.h"
+#include "cli/output/field.h"
 #include "cli/core/kubelet-config.h"
 #include "cli/core/pod-names.h"
-#include "cli/core/sanitize.h"
-#include "cli/core/table.h"
+#include "cli/output/sanitize.h"
+#include "cli/output/table.h"
 #include "userns/manager.h"
 
 const struct nd_option cli_ids_options[] = {

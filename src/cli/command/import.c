@@ -6,7 +6,7 @@
 
 #include "cli/core/client.h"
 #include "cli/core/pull-progress.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 
 const struct nd_option cli_import_options[] = {
         {.name = "quiet",

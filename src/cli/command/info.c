@@ -7,9 +7,9 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/core/client.h"
-#include "cli/core/format.h"
-#include "cli/core/sanitize.h"
-#include "cli/core/table.h"
+#include "cli/output/format.h"
+#include "cli/output/sanitize.h"
+#include "cli/output/table.h"
 #include "net/protobuf.h"
 
 enum {

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 #include "cli/lint/cluster.h"
 #include "cli/lint/lint.h"
 

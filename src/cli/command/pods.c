@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/core/client.h"
-#include "cli/core/format.h"
+#include "cli/output/format.h"
 #include "cli/core/pod-json.h"
-#include "cli/core/sanitize.h"
-#include "cli/core/table.h"
+#include "cli/output/sanitize.h"
+#include "cli/output/table.h"
 #include "net/protobuf.h"
 
 const struct nd_option cli_pods_options[] = {

@@ -22,7 +22,7 @@
 #include "base/vector.h"
 #include "cli/core/client.h"
 #include "cli/core/forward-rule.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 #include "cli/core/target.h"
 #include "cli/core/tunnel.h"
 #include "net/grpc-client.h"

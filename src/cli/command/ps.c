@@ -9,9 +9,9 @@
 #include "base/json.h"
 #include "base/vector.h"
 #include "cli/core/client.h"
-#include "cli/core/format.h"
-#include "cli/core/sanitize.h"
-#include "cli/core/table.h"
+#include "cli/output/format.h"
+#include "cli/output/sanitize.h"
+#include "cli/output/table.h"
 #include "cli/core/target.h"
 #include "net/protobuf.h"
 

@@ -8,7 +8,7 @@
 
 #include "cli/core/client.h"
 #include "cli/core/pull-progress.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 #include "sys/file.h"
 
 const struct nd_option cli_pull_options[] = {

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "cli/core/client.h"
-#include "cli/core/format.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/format.h"
+#include "cli/output/sanitize.h"
 #include "net/protobuf.h"
 
 /* until the disk space is freed */

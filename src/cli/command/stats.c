@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "cli/core/client.h"
 #include "cli/core/pod-usage.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 #include "cli/core/target.h"
 #include "cli/core/usage-table.h"
 

@@ -5,11 +5,11 @@
 
 #include "base/clock.h"
 #include "cli/core/client.h"
-#include "cli/core/format.h"
+#include "cli/output/format.h"
 #include "cli/core/pod-usage.h"
-#include "cli/core/sanitize.h"
-#include "cli/core/screen.h"
-#include "cli/core/terminal.h"
+#include "cli/output/sanitize.h"
+#include "cli/output/screen.h"
+#include "cli/output/terminal.h"
 #include "cli/core/usage-table.h"
 
 static constexpr uint32_t default_interval_s = 2;

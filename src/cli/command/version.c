@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/core/client.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 #include "net/protobuf.h"
 
 #ifndef ND_VERSION

@@ -65,7 +65,8 @@ struct nd_error *cli_kubelet_config_read(const char *path, struct cli_kubelet_co
         nd_autofree char *text = nullptr;
 
         cli_kubelet_config_init(ret);
-        error = nd_file_read_kernel(path ?: KUBELET_CONFIG, CONFIG_CEILING, &text); /* follows links, as the kubelet does */
+        /* follows links, as the kubelet does */
+        error = nd_file_read_kernel(path ?: KUBELET_CONFIG, CONFIG_CEILING, &text);
         if (!path && nd_error_code(error) == ND_NOT_FOUND)
                 return nullptr;
         if (error)

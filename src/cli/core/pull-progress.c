@@ -5,8 +5,8 @@
 #include <stdio.h>
 
 #include "cli/core/client.h"
-#include "cli/core/progress.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/progress.h"
+#include "cli/output/sanitize.h"
 
 struct following {
         struct cli_progress progress;

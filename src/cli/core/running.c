@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "cli/core/client.h"
-#include "cli/core/format.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/format.h"
+#include "cli/output/sanitize.h"
 #include "cli/core/target.h"
 #include "net/protobuf.h"
 

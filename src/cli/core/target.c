@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 #include "cli/core/similar.h"
 
 enum {

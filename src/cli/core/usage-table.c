@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
-#include "cli/core/format.h"
-#include "cli/core/table.h"
+#include "cli/output/format.h"
+#include "cli/output/table.h"
 
 static const char *size_cell(bool known, uint64_t bytes, char text[static FORMAT_SIZE]) {
         return known ? cli_format_size(bytes, text) : "-";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 #include "cli/lint/lint.h"
 
 /* Manifests are untrusted text: control characters must not reach the terminal. */

@@ -10,7 +10,8 @@
 [[nodiscard]] struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const struct rootless_node *node,
                                                         const char *resolv, bool dry, struct rootless_bindplan *ret);
 
-/* Checks that the user has the IDs that a node needs; the error has the command that assigns them. */
+/* Checks that the user has the IDs that a node needs; the error has the command that assigns
+ * them. */
 [[nodiscard]] struct nd_error *rootless_launch_check_ids(void);
 
 /* Starts the init of a node whose lock we hold, and records it. die_with_us: the node ends with the

@@ -57,6 +57,11 @@ class Terminal:
         if select.select([self.master], [], [], seconds)[0]:
             self.output += os.read(self.master, 65536)
 
+    def count(self, words: bytes) -> int:
+        """How often these bytes have been shown so far."""
+        self.read()
+        return self.output.count(words)
+
     def expect(self, words: bytes, seconds: float = 60) -> None:
         deadline = time.monotonic() + seconds
         while words not in self.output:

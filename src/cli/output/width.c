@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/core/width.h"
+#include "cli/output/width.h"
 
 #include <langinfo.h>
 #include <stdint.h>

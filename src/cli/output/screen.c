@@ -7,7 +7,7 @@
  *   for a daemon that does not answer: their handler restores the terminal, by functions that are
  *   safe there, and ends the program. Ctrl-C is a normal way to leave such a view.
  * Owns  the terminal's settings before it. */
-#include "cli/core/screen.h"
+#include "cli/output/screen.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -17,8 +17,8 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/core/terminal.h"
-#include "cli/core/width.h"
+#include "cli/output/terminal.h"
+#include "cli/output/width.h"
 
 static const char enter[] = "\033[?1049h\033[?25l", leave[] = "\033[?25h\033[?1049l";
 static constexpr uint64_t longest_wait_us = 3600 * ND_SECOND_US;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/core/table.h"
+#include "cli/output/table.h"
 
 #include <libsmartcols/libsmartcols.h>
 #include <stdio.h>
 
 #include "base/text.h"
-#include "cli/core/terminal.h"
-#include "cli/core/width.h"
+#include "cli/output/terminal.h"
+#include "cli/output/width.h"
 
 enum {
         COLUMNS_MOST = 16,

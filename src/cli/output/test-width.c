@@ -3,7 +3,7 @@
 
 #include <locale.h>
 
-#include "cli/core/width.h"
+#include "cli/output/width.h"
 
 #define E_ACUTE "e\xcc\x81"  /* a letter and a combining accent */
 #define NODE "\xe8\x8a\x82"  /* two columns */

@@ -3,8 +3,8 @@
 
 #include <locale.h>
 
-#include "cli/core/progress.h"
-#include "cli/core/width.h"
+#include "cli/output/progress.h"
+#include "cli/output/width.h"
 
 static const struct cli_progress_item half = {.name = (char *) "sha256:0123456789abcdef0123456789abcdef",
                                               .state = (char *) "fetching",

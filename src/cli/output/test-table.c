@@ -3,7 +3,7 @@
 
 #include <locale.h>
 
-#include "cli/core/table.h"
+#include "cli/output/table.h"
 
 static const struct cli_column columns[] = {
         {"POD", .kind = COLUMN_SHORTEN, .least = 8},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/core/terminal.h"
+#include "cli/output/terminal.h"
 
 #include <stdlib.h>
 #include <sys/ioctl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 
 #include <stdio.h>
 #include <string.h>

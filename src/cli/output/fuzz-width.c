@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/core/width.h"
+#include "cli/output/width.h"
 
 static void require_printable(const char *text) {
         fuzz_require(nd_text_utf8_valid(text, strlen(text)));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/core/field.h"
+#include "cli/output/field.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
-#include "cli/core/terminal.h"
-#include "cli/core/width.h"
+#include "cli/output/terminal.h"
+#include "cli/output/width.h"
 
 void cli_field_print(const char *label, int columns, const char *value) {
         nd_autofree char *text = cli_width_clean(value ?: "", false), *wrapped = nullptr;

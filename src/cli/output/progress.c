@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/core/progress.h"
+#include "cli/output/progress.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "cli/core/format.h"
-#include "cli/core/terminal.h"
-#include "cli/core/width.h"
+#include "cli/output/format.h"
+#include "cli/output/terminal.h"
+#include "cli/output/width.h"
 
 enum {
         BAR_MOST = 30,

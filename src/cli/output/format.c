@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/core/format.h"
+#include "cli/output/format.h"
 
 #include <stdio.h>
 

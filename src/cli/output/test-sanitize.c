@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unit/expect.h>
 
-#include "cli/core/sanitize.h"
+#include "cli/output/sanitize.h"
 
 static void control_characters_become_question_marks([[maybe_unused]] void **state) {
         static const struct {
