@@ -189,6 +189,8 @@ static void aliases_without_a_finished_anchor_are_refused([[maybe_unused]] void 
         refuses("--- &x 1\n--- *x\n", "line 2: alias 'x' has no anchor above it");
         refuses("a: 1\n<<: 1\n", "line 2: a merge key");
         refuses("a: 1\n<<: [[]]\n", "line 2: a merge key");
+        refuses("a: &a [{}]\nb:\n  <<: *a\n", "line 3: a merge key");
+        refuses("- &x {a: 1}\n- a: {<<: 1}\n  <<: *x\n", "line 2: a merge key");
         refuses("a: &a 1\n? *b\n: 1\n", "line 2: alias 'b'");
         refuses("a: !!str 5\n", "line 1: tags");
         refuses("a: 1\na: 1\n", "line 2: key 'a' appears a second time");

@@ -136,8 +136,6 @@ static struct nd_error *merge_list(struct expansion *e, const struct nd_yaml_pla
 static struct nd_error *collect(struct expansion *e, const struct nd_yaml_place *mapping, size_t depth,
                                 struct members *members) {
         nd_try(count(e, mapping));
-        if (mapping->node->kind != ND_YAML_MAPPING)
-                return refuse(mapping, "a merge key ('<<') needs a mapping or a list of mappings");
         if (depth > ND_JSON_DEPTH)
                 return refuse(mapping, "nested too deep");
         for (const struct nd_yaml_place *key = mapping->node->first; key; key = key->next->next) {

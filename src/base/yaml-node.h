@@ -21,6 +21,7 @@ struct nd_yaml_node;
 struct nd_yaml_place {
         struct nd_yaml_node *node;
         uint32_t line;
+        bool alias;
         struct nd_yaml_place *next; /* in a mapping: key, value, key, value */
 };
 

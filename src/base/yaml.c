@@ -71,7 +71,8 @@ static struct nd_error *append(struct reader *r, const yaml_event_t *event, stru
 
         if (++r->nodes > 2 * ND_YAML_NODES)
                 return refuse(event, "too many values in one document");
-        *place = (struct nd_yaml_place) {.node = node, .line = (uint32_t) event->start_mark.line + 1};
+        *place = (struct nd_yaml_place) {
+                .node = node, .line = (uint32_t) event->start_mark.line + 1, .alias = event->type == YAML_ALIAS_EVENT};
         if (!parent)
                 r->root = place;
         else if (parent->last)
@@ -172,11 +173,29 @@ static struct nd_error *open_level(struct reader *r, const yaml_event_t *event, 
         return nullptr;
 }
 
+/* Also of merges that another one overrides: kubectl refuses them, too. It takes no alias of a
+ * list, so each list is looked at once. */
+static struct nd_error *check_merge(const struct nd_yaml_place *value) {
+        bool good = value->node->kind == ND_YAML_MAPPING || (value->node->kind == ND_YAML_LIST && !value->alias);
+
+        for (const struct nd_yaml_place *item = good && value->node->kind == ND_YAML_LIST ? value->node->first : nullptr; item;
+             item = item->next)
+                good &= item->node->kind == ND_YAML_MAPPING;
+        return good ? nullptr
+                    : nd_error_new(ND_INVALID, 0, "line %u: a merge key ('<<') needs a mapping or a list of mappings",
+                                   (unsigned) value->line);
+}
+
 static struct nd_error *close_level(struct reader *r) {
         struct level *top = &r->levels[--r->depth];
 
         top->node->open = false;
         nd_map_done(&top->keys);
+        if (!top->node->merges)
+                return nullptr;
+        for (const struct nd_yaml_place *key = top->node->first; key; key = key->next->next)
+                if (nd_yaml_is_merge_key(key->node))
+                        nd_try(check_merge(key->next));
         return nullptr;
 }
 
