@@ -113,7 +113,7 @@ static void the_settings_in_use_are_described_by_their_keys([[maybe_unused]] voi
         expect_contains(nd_text_get(&text), "cgroupDriver=cgroupfs\n");
         expect_contains(nd_text_get(&text), "cniPlugins=/k:/l\n");
         expect_contains(nd_text_get(&text), "runtimeHandlers=runc=/o\n");
-        expect_contains(nd_text_get(&text), "imageVerifier=\n");
+        expect_contains(nd_text_get(&text), "imageVerifier=off\n");
         expect_contains(nd_text_get(&text), "unlockedReadOnlyVolumes=true\n");
         expect_contains(nd_text_get(&text), "metrics=off\n");
 }
