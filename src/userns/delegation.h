@@ -13,6 +13,6 @@
  * dropped. */
 void nd_delegation_maps(uint32_t own, const struct nd_subid_list *ranges, struct nd_userns_maps *ret);
 
-/* Returns a command for root that assigns a user subordinate IDs that no other user has, enough for
- * a node and some pods. Free it. */
+/* Returns a command for root that assigns a user subordinate IDs that no other user has, with room
+ * for a node and some pods. Free it. */
 [[nodiscard]] char *nd_delegation_advice(const char *user);

@@ -21,10 +21,25 @@ static bool names_certificate(const char *name) {
         return false;
 }
 
+/* Returns the length of a string after its quote; the line may end before it. */
+static size_t string_length(const char *text, char quote, bool *ret_escapes) {
+        size_t length = 0;
+
+        while (text[length] && text[length] != quote && text[length] != '\n') {
+                if (quote == '"' && text[length] == '\\' && text[length + 1]) {
+                        *ret_escapes = true;
+                        length++;
+                }
+                length++;
+        }
+        return length;
+}
+
 /* Strings are in single or double quotes on one line; comments end with the line. A path with
  * escapes is rare and then not checked. */
 void cli_certificates_named(const char *toml, struct nd_strings *ret) {
         for (const char *c = toml; *c && ret->count < FILES_MOST;) {
+                bool escapes = false;
                 size_t length;
 
                 if (*c == '#') {
@@ -35,8 +50,8 @@ void cli_certificates_named(const char *toml, struct nd_strings *ret) {
                         c++;
                         continue;
                 }
-                length = strcspn(c + 1, *c == '"' ? "\"\n\\" : "'\n");
-                if (c[1 + length] == *c) {
+                length = string_length(c + 1, *c, &escapes);
+                if (c[1 + length] == *c && !escapes) {
                         nd_autofree char *text = nd_strndup(c + 1, length);
 
                         if (names_certificate(text))

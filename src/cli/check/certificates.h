@@ -9,6 +9,6 @@
  * that cannot be used. */
 [[nodiscard]] struct nd_error *cli_certificates_check(const char *directory, size_t *ret_registries);
 
-/* Collects the strings of a TOML file that name files with certificates or keys, as they are
- * written there. */
+/* Collects the strings of a TOML file that name files with certificates or keys, as written
+ * there. */
 void cli_certificates_named(const char *toml, struct nd_strings *ret);

@@ -86,8 +86,7 @@ struct nd_error *cli_cni_find(const char *directory, const char *plugins, char *
         nd_vector_each (name, &names) {
                 nd_autoerror struct nd_error *error = try_file(directory, *name, plugins, ret_text);
 
-                /* The daemon skips a file that it cannot parse, but not a file whose plugin is
-                 * missing. */
+                /* The daemon skips a file that it cannot parse, not one whose plugin is missing. */
                 if (!error || nd_error_code(error) == ND_PRECONDITION)
                         return nd_take_ptr(error);
                 if (!first)

@@ -13,8 +13,8 @@ struct cli_version {
 [[nodiscard]] bool cli_version_find(const char *text, struct cli_version *ret);
 int cli_version_compare(const struct cli_version *a, const struct cli_version *b);
 
-/* Returns the path of a program, or nullptr. Also searches the administrators' directories: the
- * PATH of a user often has no sbin. */
+/* Returns the path of a program, or nullptr. Also searches the administrators' directories: a
+ * user's PATH often has no sbin. */
 [[nodiscard]] char *cli_program_find(const char *name);
 
 void cli_programs_check(struct cli_findings *findings); /* for every node */

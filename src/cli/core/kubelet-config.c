@@ -65,7 +65,7 @@ struct nd_error *cli_kubelet_config_read(const char *path, struct cli_kubelet_co
         nd_autofree char *text = nullptr;
 
         cli_kubelet_config_init(ret);
-        /* follows links, as the kubelet does */
+        /* Follows links, as the kubelet does. */
         error = nd_file_read_kernel(path ?: KUBELET_CONFIG, CONFIG_CEILING, &text);
         if (!path && nd_error_code(error) == ND_NOT_FOUND)
                 return nullptr;
