@@ -229,6 +229,8 @@ static struct nd_error *write_out(int fd, const char *bytes, size_t length) {
 static struct nd_error *take_data(struct session *s, const struct nd_channel_event *event) {
         switch (event->channel) {
         case CHANNEL_OUTPUT:
+                if (s->settings->terminal)
+                        nd_text_append(&s->errors, event->bytes, event->length);
                 return write_out(STDOUT_FILENO, event->bytes, event->length);
         case CHANNEL_ERRORS:
                 nd_text_append(&s->errors, event->bytes, event->length);

@@ -269,6 +269,7 @@ int cri_exec_start_code(const char *message) {
                 {"executable file not found", "", 127}, /* runc, in PATH */
                 {"unable to start container process", "no such file or directory", 127},
                 {"the path `", "` exists but it is not executable", 126},
+                {"the path `", "` is not a regular file", 126},
                 {"unable to start container process", "permission denied", 126},
                 {"unable to start container process", "exec format error", 126},
                 {"exec container process `", "No such file or directory", 127},

@@ -469,6 +469,7 @@ static void the_runtime_s_messages_say_why_a_command_did_not_start([[maybe_unuse
                 {"unable to start container process: exec: \"/no\": stat /no: no such file or directory", 127},
                 {"execute in container 'x': exec container process `/script`: No such file or directory", 127},
                 {"execute in container 'x': the path `/etc/passwd` exists but it is not executable: Permission denied", 126},
+                {"execute in container 'x': the path `/etc` is not a regular file: Operation not permitted", 126},
                 {"unable to start container process: exec: \"/etc\": permission denied", 126},
                 {"execute in container 'x': exec container process `/etc`: Permission denied", 126},
                 {"execute in container 'x': the container is not running", 0},
