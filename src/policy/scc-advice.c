@@ -173,6 +173,20 @@ static bool is_admitted(const struct search *s, const struct nd_scc *scc, const 
         return choice.scc != nullptr;
 }
 
+static bool sets_user_namespace(const struct nd_scc_advice *advice) {
+        for (size_t i = 0; i < advice->edit_count; i++)
+                if (nd_streq(advice->edits[i].path, "spec.hostUsers"))
+                        return true;
+        return false;
+}
+
+/* Fewer edits are better; with as many, hostUsers: false, which keeps the user of the pod. */
+static bool is_better(const struct nd_scc_advice *old, const struct nd_scc_advice *new) {
+        if (!old->change || new->edit_count != old->edit_count)
+                return !old->change || new->edit_count < old->edit_count;
+        return sets_user_namespace(new) && !sets_user_namespace(old);
+}
+
 static void find_change(struct search *s, const struct nd_pod *original, const struct nd_scc *scc, bool user_namespace) {
         struct nd_pod *pod = nd_pod_copy(original, s->arena);
         struct nd_scc_advice draft = {.change = scc};
@@ -180,8 +194,7 @@ static void find_change(struct search *s, const struct nd_pod *original, const s
 
         for (int round = 0; round < ROUNDS && left > 0 && left <= ND_SCC_EDITS; round++)
                 left = edit_once(s, scc, user_namespace, pod, &draft);
-        if (draft.edit_count == 0 || (s->advice->change && draft.edit_count >= s->advice->edit_count) ||
-            !is_admitted(s, scc, pod))
+        if (draft.edit_count == 0 || !is_better(s->advice, &draft) || !is_admitted(s, scc, pod))
                 return;
         s->advice->change = scc;
         s->advice->edit_count = draft.edit_count;

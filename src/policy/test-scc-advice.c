@@ -93,6 +93,10 @@ static void hostusers_is_not_suggested_for_a_constraint_that_is_not_usable([[may
                 }
         expect_advice(advise(POD("\"hostUsers\": true,", "\"runAsUser\": 0"), (struct asking) {.granted = "userns-root"}),
                       "grant anyuid; change to userns-root: spec.hostUsers = false; near");
+        /* as many edits as the removal of the user */
+        expect_advice(advise(POD("\"hostUsers\": true,", "\"runAsUser\": 0"),
+                             (struct asking) {.granted = "restricted-v2 userns-root"}),
+                      "grant anyuid; change to userns-root: spec.hostUsers = false; near");
         expect_advice(advise(POD("\"hostUsers\": true,", "\"runAsUser\": 0"),
                              (struct asking) {.granted = "userns-root", .no_node = true}),
                       "grant anyuid; change to nothing:; near");

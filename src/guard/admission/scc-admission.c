@@ -176,17 +176,25 @@ static bool is_allowed_by_review(struct guard_admission *a, const struct nd_scc 
         return false;
 }
 
-/* What is known without an access review, or from one that was answered. */
+static bool is_granted(const struct guard_admission *a, const struct nd_scc *scc, const struct guard_subject *subject) {
+        return is_listed(scc, subject) || guard_rbac_allows(a->rbac, subject, a->review->namespace, scc->metadata.name);
+}
+
+/* For advice: what is known without another access review. The index counts even if it is not
+ * fresh, as it often is not in an idle cluster: this decides no access. */
 static bool is_known(const struct nd_scc *scc, void *userdata) {
         const struct guard_admission *a = userdata;
+        bool denied = false;
 
-        if ((a->service_account.name && is_known_to_be_allowed(a, scc, &a->service_account)) ||
-            is_known_to_be_allowed(a, scc, &a->user))
-                return true;
-        nd_vector_each (check, &a->checks)
-                if (check->answered && check->allowed && nd_streq(check->constraint, scc->metadata.name))
+        nd_vector_each (check, &a->checks) {
+                if (!check->answered || !nd_streq(check->constraint, scc->metadata.name))
+                        continue;
+                if (check->allowed)
                         return true;
-        return false;
+                denied = true;
+        }
+        return !denied &&
+               ((a->service_account.name && is_granted(a, scc, &a->service_account)) || is_granted(a, scc, &a->user));
 }
 
 static bool may_use(const struct nd_scc *scc, void *userdata) {

@@ -4,6 +4,7 @@ with unknown values."""
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +37,11 @@ def workload(kind: str, name: str, namespace: str, pod: dict[str, Any]) -> dict[
 
 
 def apply_workload(plane: Plane, kind: str, name: str, namespace: str, context: dict[str, Any], **pod: Any) -> str:
-    """What kubectl prints about a dry run by alice."""
+    """What kubectl prints about a dry run by alice, who may not create PodTemplates."""
     container = {"name": "c", "image": "x", "securityContext": context}
     thing = workload(kind, name, namespace, {"containers": [container], **pod})
-    return plane.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(thing), user="alice")
+    return plane.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(thing),
+                         user="" if kind == "PodTemplate" else "alice")
 
 
 def test_the_command_in_a_refusal_lets_the_pod_pass(plane: Plane, node: str) -> None:
@@ -130,3 +132,39 @@ def test_a_namespace_that_only_warns_does_not_warn_about_what_cannot_be_decided(
         assert passed["allowed"] is True and "warnings" not in passed, passed
         refused = one.decide("/validate/enforce", **slow)
         assert refused["allowed"] is False and refused["status"]["code"] == 503, refused
+
+
+@pytest.fixture(scope="module")
+def lone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[alone.Alone]:
+    """A guard without a cluster: no roles, no node that offers user namespaces."""
+    with alone.running(tmp_path_factory.mktemp("lone")) as one:
+        yield one
+
+
+ROOT_POD = {"containers": [{"name": "c", "image": "x", "securityContext": ROOT}]}
+
+
+def test_a_refusal_is_short_and_begins_with_a_sentence(lone: alone.Alone) -> None:
+    pod = {"kind": "Pod", "metadata": {"name": "p"}, "spec": ROOT_POD}
+    text = lone.decide("/mutate/enforce", object=pod)["status"]["message"]
+    assert text.startswith("pod would be admitted by anyuid, but user dev may not use it; unable to validate against any security context "
+                           "constraint: [provider "), text
+    assert text.endswith(" others: nodens lint --json --as dev --namespace n FILE]") and text.count("provider ") == 3, text
+    assert len(text) <= LENGTH
+
+
+def test_a_template_is_never_refused(lone: alone.Alone) -> None:
+    answer = lone.decide("/validate", resource={"group": "apps", "version": "v1", "resource": "deployments"},
+                         object=workload("Deployment", "web", "n", ROOT_POD))
+    assert answer["allowed"] is True
+    assert answer["warnings"][0].startswith("pods of Deployment web with serviceaccount n:default will be refused: pod would be "), answer
+
+
+def test_a_label_with_an_unknown_value_is_invalid(lone: alone.Alone) -> None:
+    namespaces = {"group": "", "version": "v1", "resource": "namespaces"}
+    thing = {"kind": "Namespace", "metadata": {"name": "p", "labels": {"security.nodens.io/user-namespaces": "requir"}}}
+    answer = lone.decide("/validate", resource=namespaces, object=thing)
+    assert answer["allowed"] is False and answer["status"]["code"] == 422, answer
+    assert answer["status"]["message"].endswith('Invalid value: "requir": must be one of default, require'), answer
+    # a value that is there already does not prevent other changes
+    assert lone.decide("/validate", resource=namespaces, operation="UPDATE", object=thing, oldObject=thing)["allowed"] is True
