@@ -137,7 +137,7 @@ static bool is_outage(enum nd_error_code code) {
         curl_error = nd_format_va(format, arguments);
         va_end(arguments);
         nd_text_addf(text, "%s%s: %s", text->length > 0 ? "; " : "", host_of(f)->authority, curl_error);
-        if (f->code != ND_NOT_FOUND || !is_outage(code))
+        if (f->not_found.length == 0 || !is_outage(code))
                 f->code = code;
 }
 
@@ -149,9 +149,9 @@ static struct nd_error *failure(const struct fetch *f) {
         if (f->code == ND_OK)
                 return nd_error_new(ND_NOT_FOUND, 0, "no configured server has the required capability");
         if (f->not_found.length == 0)
-                return nd_error_new(f->code, 0, "%s", f->failures.bytes);
+                return nd_error_new(f->code, 0, "%s", nd_text_get(&f->failures));
         if (length == 0)
-                return nd_error_new(f->code, 0, "%s", f->not_found.bytes);
+                return nd_error_new(f->code, 0, "%s", nd_text_get(&f->not_found));
         /* Another server has answered, too: access denied, wrong data. */
         if (f->code != ND_NOT_FOUND)
                 return nd_error_new(f->code, 0, "%s; %s", f->failures.bytes, f->not_found.bytes);
