@@ -7,9 +7,9 @@
 
 #include "base/json.h"
 #include "cli/core/client.h"
-#include "cli/output/field.h"
 #include "cli/core/kubelet-config.h"
 #include "cli/core/pod-names.h"
+#include "cli/output/field.h"
 #include "cli/output/sanitize.h"
 #include "cli/output/table.h"
 #include "userns/manager.h"

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "cli/output/sanitize.h"
 #include "cli/lint/cluster.h"
 #include "cli/lint/lint.h"
+#include "cli/output/sanitize.h"
 
 enum {
         LINT_FAILED = 1,     /* a pod is not as required */

@@ -14,8 +14,8 @@
 #include "base/output.h"
 #include "cli/core/client.h"
 #include "cli/core/log-file.h"
-#include "cli/output/sanitize.h"
 #include "cli/core/target.h"
+#include "cli/output/sanitize.h"
 #include "kube/log-line.h"
 #include "net/protobuf.h"
 

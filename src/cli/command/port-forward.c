@@ -22,9 +22,9 @@
 #include "base/vector.h"
 #include "cli/core/client.h"
 #include "cli/core/forward-rule.h"
-#include "cli/output/sanitize.h"
 #include "cli/core/target.h"
 #include "cli/core/tunnel.h"
+#include "cli/output/sanitize.h"
 #include "net/grpc-client.h"
 #include "net/protobuf.h"
 

@@ -9,10 +9,10 @@
 #include "base/json.h"
 #include "base/vector.h"
 #include "cli/core/client.h"
+#include "cli/core/target.h"
 #include "cli/output/format.h"
 #include "cli/output/sanitize.h"
 #include "cli/output/table.h"
-#include "cli/core/target.h"
 #include "net/protobuf.h"
 
 enum { SHORT_ID = 12 };

@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 #include "cli/core/client.h"
-#include "cli/output/sanitize.h"
 #include "cli/core/target.h"
+#include "cli/output/sanitize.h"
 #include "net/protobuf.h"
 
 static constexpr uint64_t default_grace_s = 30;

@@ -7,9 +7,9 @@
 #include "base/json.h"
 #include "cli/core/client.h"
 #include "cli/core/pod-usage.h"
-#include "cli/output/sanitize.h"
 #include "cli/core/target.h"
 #include "cli/core/usage-table.h"
+#include "cli/output/sanitize.h"
 
 static constexpr unsigned sample_interval_ms = 1000; /* between the two samples of one output */
 

@@ -5,12 +5,12 @@
 
 #include "base/clock.h"
 #include "cli/core/client.h"
-#include "cli/output/format.h"
 #include "cli/core/pod-usage.h"
+#include "cli/core/usage-table.h"
+#include "cli/output/format.h"
 #include "cli/output/sanitize.h"
 #include "cli/output/screen.h"
 #include "cli/output/terminal.h"
-#include "cli/core/usage-table.h"
 
 static constexpr uint32_t default_interval_s = 2;
 static constexpr uint64_t first_interval_us = ND_SECOND_US; /* a rate needs two samples */

@@ -5,9 +5,9 @@
 
 #include "base/clock.h"
 #include "cli/core/client.h"
+#include "cli/core/target.h"
 #include "cli/output/format.h"
 #include "cli/output/sanitize.h"
-#include "cli/core/target.h"
 #include "net/protobuf.h"
 
 static struct nd_error *require_running(const struct cli_target *target) {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/output/sanitize.h"
 #include "cli/core/similar.h"
+#include "cli/output/sanitize.h"
 
 enum {
         PARTS = 3,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
-#include "cli/output/sanitize.h"
 #include "cli/lint/lint.h"
+#include "cli/output/sanitize.h"
 
 /* Manifests are untrusted text: control characters must not reach the terminal. */
 static void put(const char *text) {
