@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/assert.h"
 #include "kube/schema-table.h"
 
 enum {
@@ -23,8 +24,11 @@ struct field {
 /* Reads the field at *fields and moves past it; false at the end. */
 static bool next_field(const char **fields, struct field *ret) {
         const char *at = *fields;
-        size_t length = strcspn(at, " "), name = strcspn(at, "= ");
+        size_t length, name;
 
+        nd_assert(at);
+        length = strcspn(at, " ");
+        name = strcspn(at, "= ");
         if (length == 0)
                 return false;
         *ret = (struct field) {.name = at, .length = name};
@@ -55,6 +59,7 @@ static const char *fields_of(const char *type, size_t length) {
 }
 
 static bool find_field(const char *fields, const char *name, size_t length, struct field *ret) {
+        nd_assert(name);
         while (next_field(&fields, ret))
                 if (ret->length == length && memcmp(ret->name, name, length) == 0)
                         return true;
@@ -72,6 +77,7 @@ static size_t least(size_t a, size_t b) {
 static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length) {
         size_t rows[3][NAME_LENGTH + 1] = {}, *before = rows[0], *above = rows[1], *row = rows[2];
 
+        nd_assert(a && b && a_length <= NAME_LENGTH && b_length <= NAME_LENGTH);
         for (size_t j = 0; j <= b_length; j++)
                 above[j] = j;
         for (size_t i = 1; i <= a_length; i++) {

@@ -27,7 +27,9 @@ static const struct {
 };
 
 static char **field_of(struct cli_runtime_settings *settings, size_t number) {
-        return (char **) ((char *) settings + keys[number].offset);
+        void *field = (char *) settings + keys[number].offset;
+
+        return field;
 }
 
 void cli_runtime_settings_done(struct cli_runtime_settings *settings) {
