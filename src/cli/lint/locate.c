@@ -14,9 +14,9 @@ static yyjson_val *find_key(yyjson_val *object, const char *name, size_t length)
         while ((key = yyjson_obj_iter_next(&members))) {
                 if (yyjson_get_len(key) != length)
                         continue;
-                if (memcmp(yyjson_get_str(key), name, length) == 0)
+                if (memcmp(unsafe_yyjson_get_str(key), name, length) == 0)
                         return key;
-                if (!near && strncasecmp(yyjson_get_str(key), name, length) == 0)
+                if (!near && strncasecmp(unsafe_yyjson_get_str(key), name, length) == 0)
                         near = key;
         }
         return near;

@@ -74,11 +74,13 @@ char *cli_progress_line(const struct cli_progress_item *item, size_t columns) {
                 line = nd_format("%s  %s", name, sizes);
                 return cli_width_clip(line, strlen(line), columns);
         }
-        filled = is_over(item)     ? room
-                 : item->size == 0 ? 0
-                                   : (size_t) ((double) item->done / (double) item->size * (double) room);
+        /* More than the size may be done: both numbers come from the registry. */
+        filled = is_over(item)              ? room
+                 : item->size == 0          ? 0
+                 : item->done >= item->size ? room
+                                            : (size_t) ((double) item->done / (double) item->size * (double) room);
         memset(bar, '-', room);
-        memset(bar, '#', filled < room ? filled : room);
+        memset(bar, '#', filled);
         return nd_format("%s  [%s]  %s", name, bar, sizes);
 }
 

@@ -31,8 +31,10 @@ static bool is_reserved(const char *string) {
 static bool is_plain(const char *string) {
         static const char letters[] = "/abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
                           others[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
-        size_t length = strlen(string);
+        size_t length;
 
+        nd_assert(string);
+        length = strlen(string);
         return length > 0 && strspn(string, letters) > 0 && strspn(string, others) == length && !is_reserved(string);
 }
 
