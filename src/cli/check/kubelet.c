@@ -170,7 +170,7 @@ static char *absolute(pid_t pid, const char *path) {
 static void override(const char *value, char *target, size_t size) {
         if (!value || strlen(value) >= size)
                 return;
-        (void) strcpy(target, value);
+        memcpy(target, value, strlen(value) + 1);
 }
 
 static struct nd_error *read_config(const char *given, const struct cli_kubelet_arguments *arguments,

@@ -177,7 +177,8 @@ static void check_selftest(struct runtime *r) {
                 const Nodens__V1__HandlerEntry *handler = r->info->handlers[i];
                 enum cli_finding_level level = nd_streq(handler->name, "crun") ? FINDING_OK : add_problems(handler, &problems);
 
-                worst = level > worst ? level : worst;
+                if (level > worst)
+                        worst = level;
                 for (size_t f = 0; i == 0 && f < handler->n_features; f++)
                         nd_text_addf(&works, "%s%s", works.length > 0 ? ", " : "", handler->features[f]->name);
         }

@@ -75,7 +75,8 @@ static void draw(const struct view *view) {
         if (view->screen)
                 (void) cli_terminal_size(&terminal);
         cli_usage_table_fill(&table, &view->rows, view->settings->pods, terminal.rows);
-        rows = text = cli_table_text(&table);
+        text = cli_table_text(&table);
+        rows = text;
         if (terminal.rows == 1 && *rows)
                 rows += strcspn(rows, "\n") + 1;
         all = nd_format("%s%s", terminal.rows >= 3 || !*rows ? first : "", rows);

@@ -27,7 +27,7 @@ static struct nd_error *take_text(yyjson_val *object, const char *key, char *tar
                 return nullptr;
         if (!yyjson_is_str(value) || yyjson_get_len(value) >= size)
                 return nd_error_new(ND_INVALID, 0, "%s is not a text of at most %zu characters", key, size - 1);
-        (void) strcpy(target, yyjson_get_str(value));
+        memcpy(target, unsafe_yyjson_get_str(value), yyjson_get_len(value) + 1);
         return nullptr;
 }
 

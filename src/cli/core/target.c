@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/assert.h"
 #include "base/text.h"
 #include "cli/core/similar.h"
 #include "cli/output/sanitize.h"
@@ -56,7 +57,9 @@ enum rank {
 };
 
 static enum fit best(enum fit a, enum fit b) {
-        return a > b ? a : b;
+        if (a > b)
+                return a;
+        return b;
 }
 
 static enum fit fit_name(const char *word, const char *name) {
@@ -211,6 +214,7 @@ struct nd_error *cli_target_pod(const Nodens__V1__PodsAnswer *answer, const char
                 nd_vector_done(&pods);
                 return error;
         }
+        nd_assert(pods.items);
         qsort(pods.items, pods.count, sizeof *pods.items, newest_first);
         *ret = pods;
         return nullptr;

@@ -56,7 +56,7 @@ static struct nd_error *list(struct walk *walk, const char *path, struct nd_stri
 
         if (!dir)
                 return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);
-        fd = -EBADF; /* the stream's */
+        (void) nd_take_fd(fd); /* the stream owns it */
         while (!error && (errno = 0, entry = readdir(dir))) {
                 struct stat st;
                 bool directory = fstatat(dirfd(dir), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);

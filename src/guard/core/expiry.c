@@ -3,6 +3,7 @@
 
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <stdio.h>
 #include <string.h>
 
 static gnutls_datum_t datum_of(const char *text) {
@@ -55,6 +56,6 @@ const char *guard_expiry_text(time_t when, char text[static GUARD_EXPIRY_TEXT]) 
 
         (void) gmtime_r(&when, &parts);
         if (strftime(text, GUARD_EXPIRY_TEXT, "%Y-%m-%d %H:%M UTC", &parts) == 0)
-                (void) strcpy(text, "an unknown time");
+                (void) snprintf(text, GUARD_EXPIRY_TEXT, "an unknown time");
         return text;
 }

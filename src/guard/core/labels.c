@@ -37,7 +37,7 @@ static void read_userns(const struct nd_shape_pairs *labels, struct guard_labels
         const char *text = nd_shape_pairs_get(labels, GUARD_LABEL_USER_NAMESPACES);
         int meaning = text ? find(user_namespaces, nd_count_of(user_namespaces), text) : (int) ND_SCC_USERNS_ASKED;
 
-        ret->userns = (enum nd_scc_userns) meaning;
+        ret->userns = meaning < 0 ? ND_SCC_USERNS_ASKED : (enum nd_scc_userns) meaning;
         if (meaning >= 0)
                 return;
         refuse(errors, GUARD_LABEL_USER_NAMESPACES, text, "must be one of default, require");
