@@ -196,7 +196,7 @@ static void bash_offers_commands_options_and_values([[maybe_unused]] void **stat
         nd_autofree char *first = bash_offers("prog c", "");
 
         if (!first)
-                skip_because("there is no bash here");
+                skip_because("bash is not installed");
         assert_string_equal(first, "check\n");
         expect_text(bash_offers("prog ", ""), "check\nread\nbare\nshow\nhelp\n--help\n--version\n");
         expect_text(bash_offers("prog help b", ""), "bare\n");
@@ -218,7 +218,7 @@ static void bash_asks_the_program_for_names_of_one_operand([[maybe_unused]] void
         nd_autofree char *first = bash_offers("prog show ", names);
 
         if (!first)
-                skip_because("there is no bash here");
+                skip_because("bash is not installed");
         assert_string_equal(first, names);
         expect_text(bash_offers("prog show d", names), "default/web\n");
         expect_text(bash_offers("prog show --dir /x -p 3 --json t", names), "test/web\n");
@@ -232,7 +232,7 @@ static void bash_never_runs_a_name([[maybe_unused]] void **state) {
         nd_autofree char *all = bash_offers("prog show ", names);
 
         if (!all)
-                skip_because("there is no bash here");
+                skip_because("bash is not installed");
         assert_string_equal(all, names);
 }
 

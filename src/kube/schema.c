@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kube/schema.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include "base/assert.h"
+#include "base/distance.h"
+#include "kube/place.h"
 #include "kube/schema-table.h"
 
 enum {
@@ -68,34 +69,11 @@ static bool find_field(const char *fields, const char *name, size_t length, stru
 
 /* ---- the nearest field ---- */
 
-static size_t least(size_t a, size_t b) {
-        return a < b ? a : b;
-}
+static unsigned distance(const char *key, size_t length, const struct field *field) {
+        unsigned row[ND_DISTANCE_MOST + 1];
 
-/* The number of letters to add, to remove, to replace or to swap with their neighbour; the case of
- * letters does not count. */
-static size_t distance(const char *a, size_t a_length, const char *b, size_t b_length) {
-        size_t rows[3][NAME_LENGTH + 1] = {}, *before = rows[0], *above = rows[1], *row = rows[2];
-
-        nd_assert(a && b && a_length <= NAME_LENGTH && b_length <= NAME_LENGTH);
-        for (size_t j = 0; j <= b_length; j++)
-                above[j] = j;
-        for (size_t i = 1; i <= a_length; i++) {
-                size_t *oldest = before;
-
-                row[0] = i;
-                for (size_t j = 1; j <= b_length; j++) {
-                        int x = tolower((unsigned char) a[i - 1]), y = tolower((unsigned char) b[j - 1]);
-
-                        row[j] = least(least(above[j] + 1, row[j - 1] + 1), above[j - 1] + (x != y));
-                        if (i > 1 && j > 1 && x == tolower((unsigned char) b[j - 2]) && y == tolower((unsigned char) a[i - 2]))
-                                row[j] = least(row[j], before[j - 2] + 1);
-                }
-                before = above;
-                above = row;
-                row = oldest;
-        }
-        return above[b_length];
+        nd_distance(key, length, field->name, field->length, true, row);
+        return row[field->length];
 }
 
 /* The nearest field of a type that is less than *most away, which becomes its distance. */
@@ -104,7 +82,7 @@ static bool find_nearest(const char *fields, const char *key, size_t length, siz
         bool found = false;
 
         while (next_field(&fields, &field)) {
-                size_t d = field.length <= NAME_LENGTH ? distance(key, length, field.name, field.length) : SIZE_MAX;
+                size_t d = field.length <= NAME_LENGTH ? distance(key, length, &field) : SIZE_MAX;
 
                 if (d >= *most)
                         continue;
@@ -142,36 +120,19 @@ static const char *suggest(const char *fields, const char *key, size_t length, s
 
 /* ---- the check ---- */
 
-/* The position: a chain on the stack, formatted for unknown fields only. */
-struct place {
-        const struct place *up;
-        const char *name; /* nullptr: an element of a list */
-        size_t index;
-};
-
 struct check {
         struct nd_arena *arena;
         struct nd_schema_unknowns *unknowns;
         size_t count;
 };
 
-static void add_place(const struct place *place, struct nd_text *text) {
-        if (!place)
-                return;
-        add_place(place->up, text);
-        if (place->name)
-                nd_text_addf(text, "%s%s", text->length > 0 ? "." : "", place->name);
-        else
-                nd_text_addf(text, "[%zu]", place->index);
-}
-
-static void note_unknown(struct check *check, const struct place *place, const char *type, size_t type_length,
+static void note_unknown(struct check *check, const struct nd_place *place, const char *type, size_t type_length,
                          const char *fields, yyjson_val *key) {
         nd_autotext struct nd_text path = ND_TEXT(PATH_LENGTH);
 
         if (check->count++ >= ND_SCHEMA_UNKNOWN)
                 return;
-        add_place(place, &path);
+        nd_place_format(place, &path);
         nd_vector_push(&check->unknowns->items,
                        ((struct nd_schema_unknown) {
                                .key = key,
@@ -181,10 +142,10 @@ static void note_unknown(struct check *check, const struct place *place, const c
                        }));
 }
 
-static void check_value(struct check *check, const struct place *place, const char *type, size_t type_length,
+static void check_value(struct check *check, const struct nd_place *place, const char *type, size_t type_length,
                         yyjson_val *value);
 
-static void check_object(struct check *check, const struct place *place, const char *type, size_t type_length,
+static void check_object(struct check *check, const struct nd_place *place, const char *type, size_t type_length,
                          yyjson_val *object) {
         const char *fields = fields_of(type, type_length);
         yyjson_obj_iter members;
@@ -194,7 +155,7 @@ static void check_object(struct check *check, const struct place *place, const c
                 return;
         yyjson_obj_iter_init(object, &members);
         for (yyjson_val *key; (key = yyjson_obj_iter_next(&members));) {
-                const struct place here = {.up = place, .name = yyjson_get_str(key)};
+                const struct nd_place here = {.up = place, .name = yyjson_get_str(key)};
 
                 if (!find_field(fields, yyjson_get_str(key), yyjson_get_len(key), &field))
                         note_unknown(check, &here, type, type_length, fields, key);
@@ -203,7 +164,7 @@ static void check_object(struct check *check, const struct place *place, const c
         }
 }
 
-static void check_value(struct check *check, const struct place *place, const char *type, size_t type_length,
+static void check_value(struct check *check, const struct nd_place *place, const char *type, size_t type_length,
                         yyjson_val *value) {
         yyjson_arr_iter items;
         size_t index = 0;
@@ -215,7 +176,7 @@ static void check_value(struct check *check, const struct place *place, const ch
         yyjson_arr_iter_init(value, &items);
         for (yyjson_val *item; (item = yyjson_arr_iter_next(&items)); index++)
                 if (yyjson_is_obj(item))
-                        check_object(check, &(struct place) {.up = place, .index = index}, type, type_length, item);
+                        check_object(check, &(struct nd_place) {.up = place, .index = index}, type, type_length, item);
 }
 
 size_t nd_schema_check(const char *kind, yyjson_val *object, struct nd_arena *arena, struct nd_schema_unknowns *ret) {

@@ -4,50 +4,34 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "kube/place.h"
 
 enum {
         MOST_FIELDS = 64, /* of one shape: one bit each records that it was seen */
         PATH_LENGTH = 400,
 };
 
-/* The current position: a chain on the stack, formatted for errors only. */
-struct place {
-        const struct place *up;
-        const char *name; /* nullptr: an element of a list */
-        size_t index;
-};
-
 struct reader {
         struct nd_arena *arena;
 };
 
-static void add_place(const struct place *place, struct nd_text *text) {
-        if (!place)
-                return;
-        add_place(place->up, text);
-        if (place->name)
-                nd_text_addf(text, "%s%s", text->length > 0 ? "." : "", place->name);
-        else
-                nd_text_addf(text, "[%zu]", place->index);
-}
-
-static struct nd_error *refuse(const struct place *place, const char *what) {
+static struct nd_error *refuse(const struct nd_place *place, const char *what) {
         nd_autotext struct nd_text path = ND_TEXT(PATH_LENGTH);
 
-        add_place(place, &path);
+        nd_place_format(place, &path);
         if (path.length == 0)
                 return nd_error_new(ND_INVALID, 0, "%s", what);
         return nd_error_new(ND_INVALID, 0, "%s: %s", nd_text_get(&path), what);
 }
 
-static struct nd_error *refuse_type(const struct place *place, const char *expected, yyjson_val *value) {
+static struct nd_error *refuse_type(const struct nd_place *place, const char *expected, yyjson_val *value) {
         nd_autofree char *what = nd_format("%s is expected, not %s", expected, yyjson_get_type_desc(value));
 
         return refuse(place, what);
 }
 
 /* Reads a string, or nullptr for null. */
-static struct nd_error *read_text(struct reader *r, const struct place *place, yyjson_val *value, const char **ret) {
+static struct nd_error *read_text(struct reader *r, const struct nd_place *place, yyjson_val *value, const char **ret) {
         const char *text = yyjson_get_str(value);
         size_t length = yyjson_get_len(value);
 
@@ -61,7 +45,7 @@ static struct nd_error *read_text(struct reader *r, const struct place *place, y
         return nullptr;
 }
 
-static struct nd_error *read_int(const struct place *place, yyjson_val *value, int64_t least, int64_t most, int64_t *ret) {
+static struct nd_error *read_int(const struct nd_place *place, yyjson_val *value, int64_t least, int64_t most, int64_t *ret) {
         if (!yyjson_is_int(value))
                 return refuse_type(place, "a whole number", value);
         if (yyjson_is_uint(value) && yyjson_get_uint(value) > (uint64_t) most)
@@ -72,11 +56,11 @@ static struct nd_error *read_int(const struct place *place, yyjson_val *value, i
         return nullptr;
 }
 
-static struct nd_error *read_object(struct reader *r, const struct place *place, const struct nd_shape *shape,
+static struct nd_error *read_object(struct reader *r, const struct nd_place *place, const struct nd_shape *shape,
                                     yyjson_val *value, void *target);
 
-static struct nd_error *read_list(struct reader *r, const struct place *place, const struct nd_shape *shape, yyjson_val *value,
-                                  void *target) {
+static struct nd_error *read_list(struct reader *r, const struct nd_place *place, const struct nd_shape *shape,
+                                  yyjson_val *value, void *target) {
         nd_list(void) list = {};
         yyjson_arr_iter items;
 
@@ -86,7 +70,7 @@ static struct nd_error *read_list(struct reader *r, const struct place *place, c
         list.count = yyjson_arr_size(value);
         yyjson_arr_iter_init(value, &items);
         for (size_t i = 0; i < list.count; i++) {
-                const struct place here = {.up = place, .index = i};
+                const struct nd_place here = {.up = place, .index = i};
 
                 nd_try(read_object(r, &here, shape, yyjson_arr_iter_next(&items), (char *) list.items + i * shape->size));
         }
@@ -94,7 +78,7 @@ static struct nd_error *read_list(struct reader *r, const struct place *place, c
         return nullptr;
 }
 
-static struct nd_error *read_texts(struct reader *r, const struct place *place, yyjson_val *value,
+static struct nd_error *read_texts(struct reader *r, const struct nd_place *place, yyjson_val *value,
                                    struct nd_shape_texts *target) {
         yyjson_arr_iter items;
         struct nd_shape_texts list;
@@ -105,7 +89,7 @@ static struct nd_error *read_texts(struct reader *r, const struct place *place, 
         list.items = nd_arena_alloc(r->arena, list.count, sizeof *list.items);
         yyjson_arr_iter_init(value, &items);
         for (size_t i = 0; i < list.count; i++) {
-                const struct place here = {.up = place, .index = i};
+                const struct nd_place here = {.up = place, .index = i};
 
                 list.items[i] = "";
                 nd_try(read_text(r, &here, yyjson_arr_iter_next(&items), &list.items[i]));
@@ -114,7 +98,7 @@ static struct nd_error *read_texts(struct reader *r, const struct place *place, 
         return nullptr;
 }
 
-static struct nd_error *read_ints(struct reader *r, const struct place *place, yyjson_val *value,
+static struct nd_error *read_ints(struct reader *r, const struct nd_place *place, yyjson_val *value,
                                   struct nd_shape_ints *target) {
         yyjson_arr_iter items;
         struct nd_shape_ints list;
@@ -125,7 +109,7 @@ static struct nd_error *read_ints(struct reader *r, const struct place *place, y
         list.items = nd_arena_alloc(r->arena, list.count, sizeof *list.items);
         yyjson_arr_iter_init(value, &items);
         for (size_t i = 0; i < list.count; i++) {
-                const struct place here = {.up = place, .index = i};
+                const struct nd_place here = {.up = place, .index = i};
                 yyjson_val *item = yyjson_arr_iter_next(&items);
 
                 if (!yyjson_is_null(item)) /* Go leaves a 0 for it */
@@ -141,7 +125,7 @@ static int compare_pairs(const void *a, const void *b) {
         return strcmp(x->key, y->key);
 }
 
-static struct nd_error *read_pairs(struct reader *r, const struct place *place, yyjson_val *value,
+static struct nd_error *read_pairs(struct reader *r, const struct nd_place *place, yyjson_val *value,
                                    struct nd_shape_pairs *target) {
         yyjson_val *key, *member;
         yyjson_obj_iter members;
@@ -154,7 +138,7 @@ static struct nd_error *read_pairs(struct reader *r, const struct place *place, 
         pairs.items = nd_arena_alloc(r->arena, pairs.count, sizeof *pairs.items);
         yyjson_obj_iter_init(value, &members);
         while ((key = yyjson_obj_iter_next(&members))) {
-                struct place here = {.up = place};
+                struct nd_place here = {.up = place};
                 struct nd_shape_pair *pair = &pairs.items[count++];
 
                 member = yyjson_obj_iter_get_val(key);
@@ -167,12 +151,12 @@ static struct nd_error *read_pairs(struct reader *r, const struct place *place, 
                 qsort(pairs.items, pairs.count, sizeof *pairs.items, compare_pairs);
         for (size_t i = 1; i < pairs.count; i++)
                 if (nd_streq(pairs.items[i - 1].key, pairs.items[i].key))
-                        return refuse(&(struct place) {.up = place, .name = pairs.items[i].key}, "duplicate field");
+                        return refuse(&(struct nd_place) {.up = place, .name = pairs.items[i].key}, "duplicate field");
         *target = pairs;
         return nullptr;
 }
 
-static struct nd_error *read_flag(const struct place *place, const struct nd_shape_field *field, yyjson_val *value,
+static struct nd_error *read_flag(const struct nd_place *place, const struct nd_shape_field *field, yyjson_val *value,
                                   void *target) {
         if (!yyjson_is_bool(value))
                 return refuse_type(place, "true or false", value);
@@ -183,7 +167,7 @@ static struct nd_error *read_flag(const struct place *place, const struct nd_sha
         return nullptr;
 }
 
-static struct nd_error *read_number(const struct place *place, const struct nd_shape_field *field, yyjson_val *value,
+static struct nd_error *read_number(const struct nd_place *place, const struct nd_shape_field *field, yyjson_val *value,
                                     struct nd_shape_int *target) {
         bool narrow = field->kind == ND_SHAPE_INT32;
 
@@ -192,7 +176,7 @@ static struct nd_error *read_number(const struct place *place, const struct nd_s
         return nullptr;
 }
 
-static struct nd_error *read_pointer(struct reader *r, const struct place *place, const struct nd_shape_field *field,
+static struct nd_error *read_pointer(struct reader *r, const struct nd_place *place, const struct nd_shape_field *field,
                                      yyjson_val *value, void *target) {
         void *object = nd_arena_alloc(r->arena, 1, field->of->size);
 
@@ -201,7 +185,7 @@ static struct nd_error *read_pointer(struct reader *r, const struct place *place
         return nullptr;
 }
 
-static struct nd_error *read_field(struct reader *r, const struct place *place, const struct nd_shape_field *field,
+static struct nd_error *read_field(struct reader *r, const struct nd_place *place, const struct nd_shape_field *field,
                                    yyjson_val *value, void *target) {
         if (yyjson_is_null(value))
                 return nullptr;
@@ -244,7 +228,7 @@ static const struct nd_shape_field *find_field(const struct nd_shape_field *fiel
         return nullptr;
 }
 
-static struct nd_error *read_object(struct reader *r, const struct place *place, const struct nd_shape *shape,
+static struct nd_error *read_object(struct reader *r, const struct nd_place *place, const struct nd_shape *shape,
                                     yyjson_val *value, void *target) {
         yyjson_obj_iter members;
         uint64_t seen = 0;
@@ -257,7 +241,7 @@ static struct nd_error *read_object(struct reader *r, const struct place *place,
         yyjson_obj_iter_init(value, &members);
         while ((key = yyjson_obj_iter_next(&members))) {
                 const struct nd_shape_field *field = find_field(shape->fields, key);
-                const struct place here = {.up = place, .name = field ? field->name : nullptr};
+                const struct nd_place here = {.up = place, .name = field ? field->name : nullptr};
 
                 if (!field)
                         continue;
