@@ -99,22 +99,12 @@ void cri_report_warn(const struct cri_parts *parts) {
 
 /* ---- status ---- */
 
-static void count(const struct cri_pod_table *pods, size_t *ret_sandboxes, size_t *ret_containers) {
-        const struct nd_map_slot *slot;
-
-        *ret_sandboxes = *ret_containers = 0;
-        for (size_t at = 0; (slot = nd_map_next(&pods->sandboxes, &at));)
-                *ret_sandboxes += cri_sandbox_is_shown(slot->value);
-        for (size_t at = 0; (slot = nd_map_next(&pods->containers, &at));)
-                *ret_containers += cri_container_is_shown(slot->value);
-}
-
 static char *summarize(const struct cri_parts *parts) {
         bool containers_work = !cri_selftest_reason(parts->selftest, "", SELFTEST_OCI_RUNTIME),
              userns = !cri_selftest_reason(parts->selftest, "", SELFTEST_USERNS);
         size_t sandboxes = 0, containers = 0;
 
-        count(&parts->pods, &sandboxes, &containers);
+        cri_pod_table_count(&parts->pods, &sandboxes, &containers);
         return nd_format("%s: %zu %s, %zu %s; user namespaces %s; network %s",
                          containers_work ? "ready" : "no container can start", sandboxes, sandboxes == 1 ? "pod" : "pods",
                          containers, containers == 1 ? "container" : "containers", userns ? "yes" : "no",

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/assert.h"
 #include "oci/reference.h"
 
 void cri_pod_table_new_id(char ret[static POD_ID + 1]) {
@@ -111,6 +112,24 @@ struct nd_error *cri_pod_table_find_container(const struct cri_pod_table *pods, 
         nd_try(find(&pods->containers, "container", shown_container, id, &found));
         *ret = found;
         return nullptr;
+}
+
+struct nd_error *cri_pod_table_find_running(const struct cri_pod_table *pods, const char *id, struct cri_container **ret) {
+        nd_try(cri_pod_table_find_container(pods, id, ret));
+        nd_assert(*ret);
+        if ((*ret)->state != CONTAINER_RUNNING)
+                return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", (*ret)->id);
+        return nullptr;
+}
+
+void cri_pod_table_count(const struct cri_pod_table *pods, size_t *ret_sandboxes, size_t *ret_containers) {
+        const struct nd_map_slot *slot;
+
+        *ret_sandboxes = *ret_containers = 0;
+        for (size_t at = 0; (slot = nd_map_next(&pods->sandboxes, &at));)
+                *ret_sandboxes += cri_sandbox_is_shown(slot->value);
+        for (size_t at = 0; (slot = nd_map_next(&pods->containers, &at));)
+                *ret_containers += cri_container_is_shown(slot->value);
 }
 
 void cri_pod_table_add_sandbox(struct cri_pod_table *pods, struct cri_sandbox *sandbox) {

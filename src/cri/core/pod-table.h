@@ -162,6 +162,12 @@ void cri_container_free(struct cri_container *container);
                                                           struct cri_sandbox **ret);
 [[nodiscard]] struct nd_error *cri_pod_table_find_container(const struct cri_pod_table *pods, const char *id,
                                                             struct cri_container **ret);
+/* ND_PRECONDITION if the container is not running. */
+[[nodiscard]] struct nd_error *cri_pod_table_find_running(const struct cri_pod_table *pods, const char *id,
+                                                          struct cri_container **ret);
+
+/* Counts the objects that are listed. */
+void cri_pod_table_count(const struct cri_pod_table *pods, size_t *ret_sandboxes, size_t *ret_containers);
 
 /* Both take ownership. A container's sandbox and internal flag must be set. */
 void cri_pod_table_add_sandbox(struct cri_pod_table *pods, struct cri_sandbox *sandbox);

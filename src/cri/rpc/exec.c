@@ -71,29 +71,12 @@ static void handle_exec_sync(struct nd_grpc_call *call, const char *bytes, size_
 
 /* ---- with streams ---- */
 
-/* Finishes the call with the error, or with the response, whose field gets the URL. */
-static void respond(struct nd_grpc_call *call, struct nd_error *error, char *url, ProtobufCMessage *answer, char **field) {
-        if (error) {
-                nd_grpc_call_finish(call, error);
-                return;
-        }
-        *field = url;
-        cri_response_with(call, answer);
-}
-
 /* The texts are those of the kubelet's own library. */
 static struct nd_error *check_streams(const struct cri_stream_request *request) {
         if (request->terminal && request->errors)
                 return nd_error_new(ND_INVALID, 0, "tty and stderr cannot both be true");
         if (!request->input && !request->output && !request->errors)
                 return nd_error_new(ND_INVALID, 0, "one of stdin, stdout, or stderr must be set");
-        return nullptr;
-}
-
-static struct nd_error *find_running(const struct cri_parts *parts, const char *id, struct cri_container **ret) {
-        nd_try(cri_pod_table_find_container(&parts->pods, id, ret));
-        if ((*ret)->state != CONTAINER_RUNNING)
-                return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", (*ret)->id);
         return nullptr;
 }
 
@@ -107,7 +90,7 @@ static struct nd_error *offer_streams(struct cri_parts *parts, const struct cri_
         nd_try(check_streams(like));
         if (like->kind == STREAM_EXEC && like->command.count == 0)
                 return nd_error_new(ND_INVALID, 0, "no command given for container '%s'", like->container);
-        nd_try(find_running(parts, like->container, &container));
+        nd_try(cri_pod_table_find_running(&parts->pods, like->container, &container));
         request = nd_new(struct cri_stream_request);
         *request = *like;
         request->container = nd_strdup(container->id);
@@ -139,7 +122,8 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
         if (!request)
                 return;
         error = offer_exec(userdata, (const Runtime__V1__ExecRequest *) request, &url);
-        respond(call, error, url, &answer.base, &answer.url);
+        answer.url = url;
+        cri_response_finish(call, error, &answer.base);
 }
 
 static struct nd_error *offer_attach(struct cri_parts *parts, const Runtime__V1__AttachRequest *r, char **ret) {
@@ -163,7 +147,8 @@ static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t l
         if (!request)
                 return;
         error = offer_attach(userdata, (const Runtime__V1__AttachRequest *) request, &url);
-        respond(call, error, url, &answer.base, &answer.url);
+        answer.url = url;
+        cri_response_finish(call, error, &answer.base);
 }
 
 static struct nd_error *offer_forward(struct cri_parts *parts, const Runtime__V1__PortForwardRequest *r, char **ret) {
@@ -198,7 +183,8 @@ static void handle_forward(struct nd_grpc_call *call, const char *bytes, size_t 
         if (!request)
                 return;
         error = offer_forward(userdata, (const Runtime__V1__PortForwardRequest *) request, &url);
-        respond(call, error, url, &answer.base, &answer.url);
+        answer.url = url;
+        cri_response_finish(call, error, &answer.base);
 }
 
 const struct nd_grpc_method cri_rpc_exec_methods[] = {

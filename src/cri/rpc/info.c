@@ -85,12 +85,11 @@ static void add_handlers(struct nd_arena *memory, const struct cri_parts *parts,
 }
 
 static void add_counts(const struct cri_parts *parts, Nodens__V1__InfoAnswer *m) {
-        const struct nd_map_slot *slot;
+        size_t pods = 0, containers = 0;
 
-        for (size_t at = 0; (slot = nd_map_next(&parts->pods.sandboxes, &at));)
-                m->pods += cri_sandbox_is_shown(slot->value);
-        for (size_t at = 0; (slot = nd_map_next(&parts->pods.containers, &at));)
-                m->containers += cri_container_is_shown(slot->value);
+        cri_pod_table_count(&parts->pods, &pods, &containers);
+        m->pods = pods;
+        m->containers = containers;
         for (size_t at = 0; nd_oci_store_next(parts->images, &at);)
                 m->images++;
 }

@@ -22,18 +22,11 @@
 
 /* ---- exec ---- */
 
-static struct nd_error *find_running(const struct cri_parts *parts, const char *id, struct cri_container **ret) {
-        nd_try(cri_pod_table_find_container(&parts->pods, id, ret));
-        if ((*ret)->state != CONTAINER_RUNNING)
-                return nd_error_new(ND_PRECONDITION, 0, "container '%s' is not running", (*ret)->id);
-        return nullptr;
-}
-
 static struct nd_error *offer_exec(struct cri_parts *parts, const Nodens__V1__ExecRequest *r, char **ret) {
         struct cri_container *container = nullptr;
         struct cri_stream_request *request;
 
-        nd_try(find_running(parts, r->container, &container));
+        nd_try(cri_pod_table_find_running(&parts->pods, r->container, &container));
         if (r->n_command == 0)
                 return nd_error_new(ND_INVALID, 0, "no command given for container '%s'", container->id);
         request = nd_new(struct cri_stream_request);
@@ -58,12 +51,8 @@ static void handle_exec(struct nd_grpc_call *call, const char *bytes, size_t len
         if (!request)
                 return;
         error = offer_exec(userdata, (const Nodens__V1__ExecRequest *) request, &url);
-        if (error) {
-                nd_grpc_call_finish(call, error);
-                return;
-        }
         answer.url = url;
-        cri_response_with(call, &answer.base);
+        cri_response_finish(call, error, &answer.base);
 }
 
 /* ---- attach ---- */
@@ -75,7 +64,7 @@ static struct nd_error *offer_attach(struct cri_parts *parts, const Nodens__V1__
         struct cri_stream_request *request;
         bool terminal;
 
-        nd_try(find_running(parts, r->container, &container));
+        nd_try(cri_pod_table_find_running(&parts->pods, r->container, &container));
         terminal = container->request.tty;
         if (r->input && !container->request.stdin_open)
                 return nd_error_new(
@@ -105,13 +94,9 @@ static void handle_attach(struct nd_grpc_call *call, const char *bytes, size_t l
         if (!request)
                 return;
         error = offer_attach(userdata, (const Nodens__V1__AttachRequest *) request, &url, &terminal);
-        if (error) {
-                nd_grpc_call_finish(call, error);
-                return;
-        }
         answer.url = url;
         answer.terminal = terminal;
-        cri_response_with(call, &answer.base);
+        cri_response_finish(call, error, &answer.base);
 }
 
 /* ---- port-forward ---- */
@@ -142,12 +127,8 @@ static void handle_forward(struct nd_grpc_call *call, const char *bytes, size_t 
         if (!request)
                 return;
         error = offer_forward(userdata, (const Nodens__V1__ForwardRequest *) request, &url);
-        if (error) {
-                nd_grpc_call_finish(call, error);
-                return;
-        }
         answer.url = url;
-        cri_response_with(call, &answer.base);
+        cri_response_finish(call, error, &answer.base);
 }
 
 /* ---- usage ---- */

@@ -23,6 +23,13 @@ void cri_response_with(struct nd_grpc_call *call, const ProtobufCMessage *messag
         nd_grpc_call_finish(call, nullptr);
 }
 
+void cri_response_finish(struct nd_grpc_call *call, struct nd_error *error, const ProtobufCMessage *message) {
+        if (error)
+                nd_grpc_call_finish(call, error);
+        else
+                cri_response_with(call, message);
+}
+
 ProtobufCMessage *cri_response_message(struct nd_arena *memory, const ProtobufCMessageDescriptor *descriptor) {
         ProtobufCMessage *message = nd_arena_alloc(memory, 1, descriptor->sizeof_message);
 

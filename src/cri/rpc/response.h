@@ -16,6 +16,8 @@ ProtobufCMessage *cri_response_decode(struct nd_grpc_call *call, const ProtobufC
 void cri_response_send(struct nd_grpc_call *call, const ProtobufCMessage *message);
 /* the only one; finishes the call */
 void cri_response_with(struct nd_grpc_call *call, const ProtobufCMessage *message);
+/* the only one, or an error in its place; takes the error */
+void cri_response_finish(struct nd_grpc_call *call, struct nd_error *error, const ProtobufCMessage *message);
 
 static inline void cri_response_request_done(ProtobufCMessage **request) {
         nd_protobuf_free(*request);
