@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "guard/core/expiry.h"
+#include "guard/core/stamps.h"
 
 enum {
         READINGS = 3, /* at a time, of files that change while they are read */
@@ -25,24 +26,14 @@ static void stamp(const struct guard_credentials *c, struct stat stamps[static G
         const char *const paths[GUARD_CREDENTIAL_FILES] = {c->config.file, c->config.ca_file, c->config.certificate_file,
                                                            c->config.key_file, c->config.token_file};
 
-        for (size_t i = 0; i < nd_count_of(paths); i++)
-                if (!paths[i] || stat(paths[i], &stamps[i]) < 0)
-                        stamps[i] = (struct stat) {};
-}
-
-static bool is_same(const struct stat *a, const struct stat *b) {
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+        guard_stamps_take(paths, nd_count_of(paths), stamps);
 }
 
 static bool has_changed(const struct guard_credentials *c) {
         struct stat stamps[GUARD_CREDENTIAL_FILES];
 
         stamp(c, stamps);
-        for (size_t i = 0; i < nd_count_of(stamps); i++)
-                if (!is_same(&stamps[i], &c->stamps[i]))
-                        return true;
-        return false;
+        return !guard_stamps_equal(stamps, c->stamps, nd_count_of(stamps));
 }
 
 static void forget_secrets(struct nd_kubeconfig *config) {

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "guard/core/expiry.h"
+#include "guard/core/stamps.h"
 #include "sys/file.h"
 
 enum {
@@ -27,14 +28,7 @@ static constexpr uint64_t warn_interval_us = 24 * 3600 * ND_SECOND_US;
 static void stamp(const struct guard_certificate *watched, struct stat stamps[static GUARD_CERTIFICATE_FILES]) {
         const char *const paths[GUARD_CERTIFICATE_FILES] = {watched->certificate, watched->key, watched->client_ca};
 
-        for (size_t i = 0; i < nd_count_of(paths); i++)
-                if (!paths[i] || stat(paths[i], &stamps[i]) < 0)
-                        stamps[i] = (struct stat) {};
-}
-
-static bool is_same(const struct stat *a, const struct stat *b) {
-        return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-               a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+        guard_stamps_take(paths, nd_count_of(paths), stamps);
 }
 
 static struct nd_error *read_files(struct guard_certificate *watched, struct guard_certificate_texts *ret,
@@ -86,10 +80,7 @@ static bool has_changed(const struct guard_certificate *watched) {
         struct stat stamps[GUARD_CERTIFICATE_FILES];
 
         stamp(watched, stamps);
-        for (size_t i = 0; i < nd_count_of(stamps); i++)
-                if (!is_same(&stamps[i], &watched->stamps[i]))
-                        return true;
-        return false;
+        return !guard_stamps_equal(stamps, watched->stamps, nd_count_of(stamps));
 }
 
 static void warn_of_expiry(struct guard_certificate *watched, const char *when) {
