@@ -52,11 +52,6 @@ struct nd_error *nd_dir_make(int dir_fd, const char *path, mode_t mode) {
         return nd_error_new(nd_error_code_of(errno), errno, "make directory '%s'", path);
 }
 
-static void close_dir(DIR **dir) {
-        if (*dir)
-                (void) closedir(*dir);
-}
-
 /* type is DT_DIR or DT_REG; "." and ".." never match. */
 static bool is_of_type(int dir_fd, const struct dirent *entry, unsigned char type) {
         struct stat st;
@@ -70,7 +65,7 @@ static bool is_of_type(int dir_fd, const struct dirent *entry, unsigned char typ
 
 static struct nd_error *list(int base, const char *path, unsigned char type, size_t ceiling, struct nd_strings *ret) {
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
-        nd_cleanup(close_dir) DIR *dir = nullptr;
+        nd_cleanup(nd_dir_close) DIR *dir = nullptr;
         nd_autoclose int fd = -EBADF;
         const struct dirent *entry;
 

@@ -2,6 +2,7 @@
 /* dir.h - directories under a directory descriptor, never through a symbolic link */
 #pragma once
 
+#include <dirent.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -28,3 +29,9 @@
 /* Makes creations, renames and removals in a directory survive a power cut. path is for the
  * message. */
 [[nodiscard]] struct nd_error *nd_dir_sync(int fd, const char *path);
+
+/* For nd_cleanup(). */
+static inline void nd_dir_close(DIR **dir) {
+        if (*dir)
+                (void) closedir(*dir);
+}

@@ -14,6 +14,7 @@
 
 #include "base/text.h"
 #include "sys/calls.h"
+#include "sys/dir.h"
 
 enum {
         PIECE = 128 << 10,
@@ -23,11 +24,6 @@ enum {
 
 static struct nd_error *cannot(const char *what, const char *name) {
         return nd_error_new(nd_error_code_of(errno), errno, "%s '%s'", what, name);
-}
-
-static void close_directory(DIR **directory) {
-        if (*directory)
-                (void) closedir(*directory);
 }
 
 static int enter(int dir_fd, const char *name, int flags) {
@@ -193,7 +189,7 @@ static struct nd_error *copy_entry(int from, int to, const char *name, unsigned 
 /* Reads through a new descriptor: the caller's offset does not move. */
 static struct nd_error *copy_entries(int from, int to, const char *path, unsigned level) {
         int fd = enter(from, ".", O_RDONLY | O_DIRECTORY);
-        nd_cleanup(close_directory) DIR *directory = fd < 0 ? nullptr : fdopendir(fd);
+        nd_cleanup(nd_dir_close) DIR *directory = fd < 0 ? nullptr : fdopendir(fd);
         const struct dirent *entry;
 
         if (!directory) {

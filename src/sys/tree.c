@@ -24,11 +24,6 @@ struct removal {
         unsigned moved; /* directories renamed into root so far */
 };
 
-static void close_directory(DIR **directory) {
-        if (*directory)
-                (void) closedir(*directory);
-}
-
 static struct nd_error *cannot(const char *what, const char *name) {
         return nd_error_new(nd_error_code_of(errno), errno, "%s '%s'", what, name);
 }
@@ -81,7 +76,7 @@ static struct nd_error *remove_entry(struct removal *removal, int dir_fd, const 
 
 /* Takes ownership of the descriptor. */
 static struct nd_error *empty(struct removal *removal, int fd, const char *path, unsigned level) {
-        nd_cleanup(close_directory) DIR *directory = fdopendir(fd);
+        nd_cleanup(nd_dir_close) DIR *directory = fdopendir(fd);
         struct dirent *entry;
 
         if (!directory) {

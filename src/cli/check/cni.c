@@ -19,11 +19,6 @@ static bool is_configuration(const char *name) {
         return dot && (nd_streq(dot, ".conflist") || nd_streq(dot, ".conf") || nd_streq(dot, ".json"));
 }
 
-static void close_dir(DIR **dir) {
-        if (*dir)
-                (void) closedir(*dir);
-}
-
 /* Adds a plugin's type to the text; an error if its program is missing. */
 static struct nd_error *add_plugin(yyjson_val *plugin, const char *plugins, struct nd_text *text) {
         const char *type = yyjson_get_str(yyjson_obj_get(plugin, "type"));
@@ -72,7 +67,7 @@ static struct nd_error *try_file(const char *directory, const char *name, const 
 }
 
 struct nd_error *cli_cni_find(const char *directory, const char *plugins, char **ret_text) {
-        nd_cleanup(close_dir) DIR *dir = opendir(directory);
+        nd_cleanup(nd_dir_close) DIR *dir = opendir(directory);
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
         nd_autoerror struct nd_error *first = nullptr;
         const struct dirent *entry;

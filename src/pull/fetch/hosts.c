@@ -354,14 +354,9 @@ static bool ends_with(const char *text, const char *end) {
         return a > b && nd_streq(text + a - b, end);
 }
 
-static void close_dir(DIR **dir) {
-        if (*dir)
-                (void) closedir(*dir);
-}
-
 /* Docker's layout: certificates by file names, for the registry itself. */
 static struct nd_error *read_docker_files(const char *directory, const char *registry, struct pull_hosts *ret) {
-        nd_cleanup(close_dir) DIR *dir = opendir(directory);
+        nd_cleanup(nd_dir_close) DIR *dir = opendir(directory);
         nd_cleanup(pull_hosts_done) struct pull_hosts hosts = {};
         const struct dirent *entry;
         struct pull_host *host;

@@ -20,6 +20,7 @@
 #include <sys/xattr.h>
 
 #include "sys/calls.h"
+#include "sys/dir.h"
 
 enum {
         DISK_BLOCK = 4096,
@@ -102,11 +103,6 @@ static void count_removed(struct pull_unpack *u, const struct stat *st) {
                 u->blocks--;
 }
 
-static void close_dir(DIR **dir) {
-        if (*dir)
-                (void) closedir(*dir);
-}
-
 /* Removes an existing entry, a directory recursively: an archive may replace its own entries. */
 static struct nd_error *remove_existing(struct pull_unpack *u, int dir_fd, const char *name, unsigned depth,
                                         struct stat *ret_removed) {
@@ -115,7 +111,7 @@ static struct nd_error *remove_existing(struct pull_unpack *u, int dir_fd, const
         if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
                 return failed("look at", name);
         if (S_ISDIR(st.st_mode)) {
-                nd_cleanup(close_dir) DIR *dir = nullptr;
+                nd_cleanup(nd_dir_close) DIR *dir = nullptr;
                 const struct dirent *entry;
                 int fd = nd_sys->openat(dir_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
 
