@@ -141,6 +141,14 @@ static bool is_similar(const struct words *words, const Nodens__V1__PodEntry *po
         return false;
 }
 
+/* Whether an earlier entry is another sandbox of the same pod. */
+static bool is_repeated(const Nodens__V1__PodEntry *const *pods, size_t number) {
+        for (size_t i = 0; i < number; i++)
+                if (same_pod(pods[number], pods[i]))
+                        return true;
+        return false;
+}
+
 /* No object has the name; lists pods with similar names. */
 static struct nd_error *not_found(const Nodens__V1__PodsAnswer *answer, const char *kind, const char *name,
                                   const struct words *words) {
@@ -149,11 +157,8 @@ static struct nd_error *not_found(const Nodens__V1__PodsAnswer *answer, const ch
 
         for (size_t i = 0; i < answer->n_pods; i++) {
                 nd_autofree char *text = cli_target_pod_name(answer->pods[i]);
-                bool listed = false;
 
-                for (size_t j = 0; j < i; j++)
-                        listed = listed || same_pod(answer->pods[i], answer->pods[j]);
-                if (!listed && is_similar(words, answer->pods[i]))
+                if (!is_repeated((const Nodens__V1__PodEntry *const *) answer->pods, i) && is_similar(words, answer->pods[i]))
                         add_name(&list, number++, TARGET_SIMILAR, text);
         }
         return nd_error_new(ND_NOT_FOUND, 0, "no %s named '%s'%s%s; see 'nodens pods'", kind, name,
@@ -167,11 +172,8 @@ static struct nd_error *require_one_pod(const struct cli_target_pods *pods, cons
 
         for (size_t i = 0; i < pods->count; i++) {
                 nd_autofree char *text = cli_target_pod_name(pods->items[i]);
-                bool listed = false;
 
-                for (size_t j = 0; j < i; j++)
-                        listed = listed || same_pod(pods->items[i], pods->items[j]);
-                if (!listed)
+                if (!is_repeated(pods->items, i))
                         add_name(&list, number++, TARGET_LISTED, text);
         }
         if (number > 1)
