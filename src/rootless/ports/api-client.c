@@ -97,24 +97,34 @@ struct nd_error *rootless_api_publish(const char *name, const char *text, uint64
         return nullptr;
 }
 
-struct nd_error *rootless_api_publish_list(const char *name, const char *list) {
+/* Calls a function for each port of a comma-separated list. */
+static struct nd_error *each_port(const char *list, struct nd_error *(*take)(const char *text, const char *name),
+                                  const char *name) {
         nd_autofree char *copy = nd_strdup(list);
         char *rest = copy, *word;
-        uint64_t id;
 
         while ((word = strsep(&rest, ",")))
                 if (*word)
-                        nd_try(rootless_api_publish(name, word, &id));
+                        nd_try(take(word, name));
         return nullptr;
 }
 
-struct nd_error *rootless_api_check_list(const char *list) {
-        nd_autofree char *copy = nd_strdup(list);
-        struct rootless_port_spec spec;
-        char *rest = copy, *word;
+static struct nd_error *publish(const char *text, const char *name) {
+        uint64_t id;
 
-        while ((word = strsep(&rest, ",")))
-                if (*word)
-                        nd_try(rootless_port_parse(word, &spec));
-        return nullptr;
+        return rootless_api_publish(name, text, &id);
+}
+
+struct nd_error *rootless_api_publish_list(const char *name, const char *list) {
+        return each_port(list, publish, name);
+}
+
+static struct nd_error *check(const char *text, [[maybe_unused]] const char *name) {
+        struct rootless_port_spec spec;
+
+        return rootless_port_parse(text, &spec);
+}
+
+struct nd_error *rootless_api_check_list(const char *list) {
+        return each_port(list, check, nullptr);
 }
