@@ -22,6 +22,7 @@
 #include "cli/check/programs.h"
 #include "cli/check/runtime-settings.h"
 #include "cli/core/client.h"
+#include "cli/output/format.h"
 #include "net/protobuf.h"
 #include "sys/file.h"
 
@@ -132,15 +133,16 @@ static bool add_not_installed(struct runtime *r) {
 
 static bool check_daemon(struct runtime *r) {
         nd_autoerror struct nd_error *error = ask(r);
+        char pods[FORMAT_COUNT], containers[FORMAT_COUNT];
 
         if (nd_error_errno(error) == ENOENT && !r->named && !is_installed())
                 return add_not_installed(r);
         if (error)
                 return add_no_answer(r, error);
         cli_findings_add(r->findings, FINDING_OK, "nodens-cri",
-                         nd_format("%s answers at %s: %llu pods, %llu containers", r->info->runtime_version,
-                                   r->settings.socket, (unsigned long long) r->info->pods,
-                                   (unsigned long long) r->info->containers),
+                         nd_format("%s answers at %s: %s, %s", r->info->runtime_version, r->settings.socket,
+                                   cli_format_count(r->info->pods, "pod", pods),
+                                   cli_format_count(r->info->containers, "container", containers)),
                          nullptr);
         return true;
 }

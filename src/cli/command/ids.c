@@ -10,6 +10,7 @@
 #include "cli/core/kubelet-config.h"
 #include "cli/core/pod-names.h"
 #include "cli/output/field.h"
+#include "cli/output/format.h"
 #include "cli/output/sanitize.h"
 #include "cli/output/table.h"
 #include "userns/manager.h"
@@ -140,9 +141,10 @@ static void print_range(const struct view *view) {
         nd_autofree char *range =
                 nd_format("%u to %llu (%s)", view->range.first, (unsigned long long) view->range.first + view->range.count - 1,
                           source_text(view->source));
-        nd_autofree char *blocks =
-                nd_format("%u of %u IDs can be used; %u free, %u held, %u pods in quarantine", view->count.usable,
-                          view->config.ids_per_pod, view->count.free, view->count.pods, view->count.quarantined);
+        char quarantined[FORMAT_COUNT];
+        nd_autofree char *blocks = nd_format("%u, of %u IDs each; %u free, %u held, %s in quarantine", view->count.usable,
+                                             view->config.ids_per_pod, view->count.free, view->count.pods,
+                                             cli_format_count(view->count.quarantined, "pod", quarantined));
 
         cli_field_print("Range", LABEL, range);
         cli_field_print("Blocks", LABEL, blocks);

@@ -27,11 +27,11 @@ const struct nd_option cli_info_options[] = {
 static void print_summary(const Nodens__V1__InfoAnswer *info) {
         nd_autofree char *version = cli_sanitize_text(info->runtime_version),
                          *api = cli_sanitize_text(info->runtime_api_version);
-        char age[FORMAT_AGE];
+        char pods[FORMAT_COUNT], containers[FORMAT_COUNT], images[FORMAT_COUNT], age[FORMAT_AGE];
 
         printf("nodens-cri %s, CRI %s\n", version, api);
-        printf("%llu pods, %llu containers, %llu images\n", (unsigned long long) info->pods,
-               (unsigned long long) info->containers, (unsigned long long) info->images);
+        printf("%s, %s, %s\n", cli_format_count(info->pods, "pod", pods),
+               cli_format_count(info->containers, "container", containers), cli_format_count(info->images, "image", images));
         if (info->status_asked_at > 0)
                 printf("last call of a kubelet: %s ago\n", cli_format_age(info->status_asked_at, nd_clock_wall_ns(), age));
         else
@@ -56,10 +56,15 @@ static void print_conditions(const Nodens__V1__InfoAnswer *info) {
 }
 
 static void print_features(const Nodens__V1__InfoAnswer *info) {
-        static const char *const headings[] = {"HANDLER", "FEATURE", "SELF-TEST", nullptr};
+        static const struct cli_column columns[] = {
+                {"HANDLER", .kind = COLUMN_SHORTEN, .least = 9},
+                {"FEATURE", .kind = COLUMN_WRAP, .least = 12},
+                {"SELF-TEST", .kind = COLUMN_WRAP, .least = 24},
+                {},
+        };
         nd_cleanup(cli_table_done) struct cli_table table = {};
 
-        cli_table_init(&table, headings);
+        cli_table_init_columns(&table, columns);
         for (size_t i = 0; i < info->n_handlers; i++) {
                 nd_autofree char *handler = cli_sanitize_text(info->handlers[i]->name),
                                  *flaw = cli_sanitize_text(info->handlers[i]->flaw);

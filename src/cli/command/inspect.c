@@ -65,6 +65,7 @@ static void count_checks(const Nodens__V1__InspectAnswer *answer, struct tally *
 static void print_tally(const struct tally *tally) {
         size_t all = tally->passed + tally->failed + tally->unknown;
         bool red = tally->failed > 0 && cli_terminal_has_colour();
+        char count[FORMAT_COUNT];
 
         if (tally->failed > 0)
                 printf("\n%s%zu of %zu checks failed: %s%s\n", red ? "\033[31m" : "", tally->failed, all,
@@ -74,7 +75,7 @@ static void print_tally(const struct tally *tally) {
         else if (tally->unknown > 0)
                 printf("\n%zu of %zu checks passed, the others are unknown\n", tally->passed, all);
         else
-                printf("\n%zu %s passed\n", all, all == 1 ? "check" : "checks");
+                printf("\n%s passed\n", cli_format_count(all, "check", count));
 }
 
 static void print_field(const char *name, const char *value) {

@@ -66,11 +66,16 @@ static char *state_text(const Nodens__V1__ContainerEntry *container, uint64_t no
 }
 
 static void print_table(const struct rows *rows) {
-        static const char *const headings[] = {"NAMESPACE", "POD", "CONTAINER", "STATE", "RESTARTS", "IMAGE", "ID", nullptr};
+        static const struct cli_column columns[] = {
+                {"NAMESPACE", .kind = COLUMN_SHORTEN},          {"POD", .kind = COLUMN_SHORTEN, .least = 12},
+                {"CONTAINER", .kind = COLUMN_SHORTEN},          {"STATE", .kind = COLUMN_WRAP, .least = 12},
+                {"RESTARTS", .kind = COLUMN_NUMBER, .drop = 2}, {"IMAGE", .kind = COLUMN_SHORTEN, .least = 12, .drop = 1},
+                {"ID", .kind = COLUMN_WHOLE, .drop = 3},        {},
+        };
         nd_cleanup(cli_table_done) struct cli_table table = {};
         uint64_t now = nd_clock_wall_ns();
 
-        cli_table_init(&table, headings);
+        cli_table_init_columns(&table, columns);
         nd_vector_each (row, rows) {
                 const Nodens__V1__ContainerEntry *container = row->container;
                 nd_autofree char *namespace = cli_sanitize_text(row->pod->namespace_),

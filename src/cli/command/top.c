@@ -53,15 +53,16 @@ static void view_done(struct view *view) {
 
 static char *summary(const struct view *view) {
         uint64_t cores = 0, memory = 0;
-        char size[FORMAT_SIZE];
+        char count[FORMAT_COUNT], size[FORMAT_SIZE];
 
         nd_vector_each (row, &view->rows) {
                 cores += row->has_rate ? row->nano_cores : 0;
                 memory += row->usage->has_memory ? row->usage->working_set : 0;
         }
-        return nd_format("%zu %s, %llum of CPU, %s of memory%s\n", view->rows.count,
-                         view->settings->pods ? "pods" : "containers", (unsigned long long) cores / 1000000,
-                         cli_format_size(memory, size), view->screen ? "; q leaves" : "");
+        return nd_format("%s, %llum of CPU, %s of memory%s\n",
+                         cli_format_count(view->rows.count, view->settings->pods ? "pod" : "container", count),
+                         (unsigned long long) cores / 1000000, cli_format_size(memory, size),
+                         view->screen ? "; q leaves" : "");
 }
 
 /* On a screen of three rows or more: the summary, the headings, and as many rows as fit. A smaller

@@ -27,6 +27,11 @@ char *cli_format_ids(const Nodens__V1__PodEntry *pod) {
         return nd_format("%u-%u", pod->uids->host, pod->uids->host + pod->uids->count - 1);
 }
 
+const char *cli_format_count(uint64_t count, const char *noun, char ret[static FORMAT_COUNT]) {
+        (void) snprintf(ret, FORMAT_COUNT, "%llu %s%s", (unsigned long long) count, noun, count == 1 ? "" : "s");
+        return ret;
+}
+
 const char *cli_format_size(uint64_t bytes, char text[static FORMAT_SIZE]) {
         static const char *const units[] = {"B", "kB", "MB", "GB", "TB"};
         double value = (double) bytes;

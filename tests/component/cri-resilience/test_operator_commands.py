@@ -293,7 +293,7 @@ def test_version_and_info_describe_the_daemon(node: Node) -> None:
     assert info["handlers"][0]["name"] == "" and set(info["handlers"][0]["selfTest"].values()) == {"works"}
     assert info["configuration"]["socket"] == str(node.runtime.socket) and info["configuration"]["cgroupDriver"] == "cgroupfs"
     text = node.said("info")
-    assert "1 pods, 1 containers, 1 images" in text and "NetworkReady" in text and "works" in text
+    assert "1 pod, 1 container, 1 image\n" in text and "NetworkReady" in text and "works" in text
     verbose = node.pods.runtime.Status(node.pods.pb.StatusRequest(verbose=True), timeout=120).info["info"]
     assert json.loads(verbose)["configuration"] == info["configuration"]
 

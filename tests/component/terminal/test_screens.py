@@ -13,7 +13,7 @@ from nodenstest.tmux import UTF8, columns_of, screen
 
 SIZES = (60, 80, 200)
 LOCALES = (UTF8, "C")
-TABLES = ("pods", "stats", "images")    # commands that print one table and no more
+TABLES = ("pods", "ps", "stats", "images")    # commands that print one table and no more
 IMAGE = validation.NEW_PRIVILEGES
 MANIFESTS = str(TOP / "tests/fixtures/manifests/workloads.yaml")
 EXIT_OUTPUT = 74
@@ -85,7 +85,7 @@ def test_wide_and_combining_characters_do_not_shift_the_columns(node: Node, dire
 
 
 def test_names_of_pods_cannot_change_the_screen(node: Node, directory: Path) -> None:
-    for verb in ("pods", "stats", "inspect"):
+    for verb in ("pods", "ps", "stats", "inspect"):
         pod = [node.named[HOSTILE].id] if verb == "inspect" else []
         with screen(directory, node.command(verb, *pod), 200) as here:
             assert here.ended() == 0
@@ -117,6 +117,15 @@ def test_numbers_are_aligned_right(node: Node) -> None:
 def test_an_empty_node_says_so_on_standard_error(empty: subprocess.CompletedProcess[str]) -> None:
     assert (empty.returncode, empty.stdout) == (0, ""), empty
     assert empty.stderr.splitlines() == ["no pods", "no images", "no running containers", "no pods"]
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.parametrize("columns", SIZES)
+def test_info_fits_the_terminal_and_cuts_no_sentence(node: Node, directory: Path, columns: int, locale: str) -> None:
+    lines = shown(node, directory, ("info",), columns, locale, environment=PLAIN)
+    plain = node.run("info").stdout
+    assert lines[1].startswith("4 pods, 5 containers, ")
+    assert sorted("".join(lines[4:]).replace(" ", "")) == sorted("".join(plain.splitlines()[4:]).replace(" ", "")), "a text is cut"
 
 
 # ---- inspect ----
@@ -287,7 +296,7 @@ def test_missing_operands_are_wrong_usage(node: Node, arguments: tuple[str, ...]
 
 def outputs(node: Node, site: runtimes.registry_server.Site) -> list[list[str]]:
     program = node.command("pods")[0]
-    return [*(node.command(*words) for words in (("pods",), ("pods", "--json"), ("images",), ("stats",), ("inspect", LONG),
+    return [*(node.command(*words) for words in (("pods",), ("pods", "--json"), ("ps",), ("info",), ("images",), ("stats",), ("inspect", LONG),
                                                  ("inspect", "--json", LONG), ("logs", "web"), ("logs", "-f", "web"), ("top", "-n", "1"),
                                                  ("pull", f"{site.name}/{IMAGE}"))),
             [program, "check", "--dir", "/"], [program, "ids"], [program, "lint", MANIFESTS], [program, "--help"], [program, "--version"]]
