@@ -5,9 +5,10 @@ import importlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 
 from . import ownership
-from .command import Command, Failure
+from .command import Command, Failure, unknown
 from .project import TOP
 
 # Where commands live, in the order in which `tools/dev help` shows them.
@@ -43,6 +44,17 @@ def run_command(command: Command, arguments: list[str]) -> int:
     return command.run(parser.parse_args(arguments))
 
 
+def quietly(run: Callable[[], int]) -> int:
+    """Runs it; a reader that has closed the pipe, as `head` does, gets no traceback."""
+    try:
+        code = run()
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())      # what is still buffered has nowhere to go
+        return 141
+
+
 def end_politely(signum: int, frame: object) -> None:
     """Turns a signal into an exception, so that the command cleans up."""
     raise SystemExit(128 + signum)
@@ -54,13 +66,13 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGHUP, end_politely)
     table = commands()
     if not arguments or arguments[0] in ("help", "--help", "-h"):
-        return show_help(table)
+        return quietly(lambda: show_help(table))
     command = table.get(arguments[0])
     if command is None:
-        print(f"tools/dev: no command '{arguments[0]}'; `tools/dev help` lists them", file=sys.stderr)
+        print(f"tools/dev: {unknown('command', arguments[0], table)}; `tools/dev help` lists them", file=sys.stderr)
         return 2
     try:
-        return run_command(command, arguments[1:])
+        return quietly(lambda: run_command(command, arguments[1:]))
     except Failure as failure:
         print(f"tools/dev {command.name}: {failure}", file=sys.stderr)
         return 1
@@ -71,7 +83,5 @@ def main(arguments: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    except BrokenPipeError:
-        return 141
     finally:
         ownership.give_back(TOP)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import build
-from ..command import Command, Failure
+from ..command import Command, Failure, one_of
 from ..env import chroot
 from ..project import INSIDE, TOOLS, TOP
 from . import comment_names, commits, doc_names, idioms, pages, python, sizes, symbols, width
@@ -170,7 +170,7 @@ def run_format(args: argparse.Namespace) -> int:
 
 def lint_options(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("check", nargs="*", metavar="CHECK", choices=[[], *CHECKS], default=[], help="which ones (default: all)")
+    parser.add_argument("check", nargs="*", metavar="CHECK", type=one_of("check", CHECKS), default=[], help="which ones (default: all)")
     parser.epilog = "checks:\n" + "\n".join(f"  {name:<9} {lint.purpose}" for name, lint in CHECKS.items())
 
 

@@ -7,13 +7,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 from .. import build, package, registry
-from ..command import Command, Failure
+from ..command import Command, Failure, one_of
 from ..env import chroot, deps, goprograms, machine, root
 from ..project import TOP
 from . import guest_tests, python
+
+
+ONLY: ContextVar[str] = ContextVar("ONLY", default="")      # words of `tools/dev test -k`
 
 
 @dataclass(frozen=True)
@@ -29,10 +33,10 @@ def meson(variant: str, *suites: str) -> Callable[[chroot.Prepared], bool]:
     """Runs meson suites; a suite without tests is an error, not a success."""
     def run_suites(inside: chroot.Prepared) -> bool:
         directory = build.ensure(inside, variant)
-        chosen = [argument for suite in suites for argument in ("--suite", suite)]
+        chosen = [argument for suite in suites for argument in ("--suite", suite)] + ([f"*{ONLY.get()}*"] if ONLY.get() else [])
         base = ["meson", "test", "--no-rebuild", "-C", f"build/{directory.name}", *chosen]
         if not inside.capture([*base, "--list"]).stdout.strip():
-            raise Failure(f"meson knows no test in the suites {', '.join(suites)}")
+            raise Failure(f"meson knows no test in the suites {', '.join(suites)}" + (f" named *{ONLY.get()}*" if ONLY.get() else ""))
         return inside.run([*base, "--print-errorlogs"]) == 0
     return run_suites
 
@@ -43,6 +47,16 @@ def environment(inside: chroot.Prepared, variant: str) -> dict[str, str]:
         return {}
     build.ensure(inside, variant)
     return {"NODENS_VARIANT": variant}
+
+
+def selected(arguments: tuple[str, ...]) -> list[str]:
+    """Arguments of pytest, narrowed to the tests that the command line chooses."""
+    words, only = list(arguments), ONLY.get()
+    if only and "-k" in words:
+        place = words.index("-k") + 1
+        words[place] = f"({words[place]}) and ({only})"
+        return words
+    return [*words, *(["-k", only] if only else [])]
 
 
 NIGHTLY = ("-m", "nightly")    # tests that are random or measure time; tests/conftest.py leaves them out unless they are named
@@ -81,7 +95,7 @@ def pytest_on_machine(directory: str, *arguments: str, variant: str = "", marks:
     """For tests that start guests and clusters themselves, as a contributor does."""
     def run_pytest(inside: chroot.Prepared) -> bool:
         command = [python_with_pytest(), "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", *(["-m", marks] if marks else []),
-                   *arguments, directory]
+                   *selected(arguments), directory]
         return subprocess.run(command, cwd=TOP, stdin=subprocess.DEVNULL, env=os.environ | environment(inside, variant)).returncode == 0
     return run_pytest
 
@@ -104,7 +118,7 @@ def pytest_words(*arguments: str, settings: dict[str, str] | None = None) -> lis
     """pytest in the chroot, with the loopback up also where the network is new."""
     words = [f"{name}={value}" for name, value in (settings or {}).items()]
     options = ["-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider"]
-    return ["sh", "-c", 'ip link set lo up; exec "$@"', "sh", "env", *words, "python3", "-B", "-m", "pytest", *options, *arguments]
+    return ["sh", "-c", 'ip link set lo up; exec "$@"', "sh", "env", *words, "python3", "-B", "-m", "pytest", *options, *selected(arguments)]
 
 
 def pytest_of_images(directory: str, *arguments: str, place: Callable[[chroot.Prepared], chroot.Prepared] | None = None,
@@ -119,7 +133,7 @@ def pytest_in_guest(directory: str, kernel: str, *arguments: str) -> Callable[[c
     """For tests that need a kernel with everything, and systemd."""
     def run_pytest(inside: chroot.Prepared) -> bool:
         build.ensure(inside, "gcc")
-        return guest_tests.run(directory, kernel, "gcc", arguments)
+        return guest_tests.run(directory, kernel, "gcc", tuple(selected(arguments)))
     return run_pytest
 
 
@@ -127,7 +141,7 @@ def packages_in_guest(inside: chroot.Prepared) -> bool:
     """Two versions of the packages, for a node that upgrades."""
     build.ensure(inside, "gcc")
     made = [path for path in package.build() if path.suffix == ".deb" and "dbgsym" not in path.name]
-    return guest_tests.run("tests/component/package", extra={"packages": [*made, *package.renamed(made, f"{package.version()}+upgraded")]})
+    return guest_tests.run("tests/component/package", arguments=tuple(selected(())), extra={"packages": [*made, *package.renamed(made, f"{package.version()}+upgraded")]})
 
 
 def policy_beside_kubernetes(inside: chroot.Prepared) -> bool:
@@ -300,7 +314,9 @@ def listing() -> str:
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("suite", nargs="*", metavar="SUITE", choices=[[], *SUITES], default=[], help="which ones, of those below")
+    parser.add_argument("suite", nargs="*", metavar="SUITE", type=one_of("suite", SUITES), default=[], help="which ones, of those below")
+    parser.add_argument("-k", metavar="WORDS", default="", dest="only",
+                        help="only tests with these words in their names; pytest's expressions work where pytest runs them")
     parser.epilog = listing()
 
 
@@ -313,10 +329,13 @@ def summary(chosen: list[str], passed: list[str], failed: list[str], seconds: fl
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.only and not args.suite:
+        raise Failure(f"-k {args.only} needs the suite that has the test; --help lists them")
     chosen = list(dict.fromkeys(args.suite)) or [name for name, suite in SUITES.items() if suite.default]
     passed: list[str] = []
     failed: list[str] = []
     began = time.monotonic()
+    ONLY.set(args.only)
     try:
         with chroot.prepared(chroot.Chroot()) as inside:
             for name in chosen:
