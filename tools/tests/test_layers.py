@@ -2,6 +2,7 @@
 """tools/check-layers finds includes that point the wrong way, between layers and between the folders of a program."""
 import importlib.machinery
 import importlib.util
+import re
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -107,3 +108,11 @@ def test_the_program_prints_circles_and_fails_on_a_large_one(tmp_path: Path) -> 
     assert done.returncode == 1 and done.stdout == "3 base/a base/b base/c\n"
     (tmp_path / "base/c.h").write_text("")
     assert subprocess.run([TOOLS / "check-layers", "--circles", tmp_path], capture_output=True).returncode == 0
+
+
+def test_the_page_names_the_folders_of_each_program() -> None:
+    page = (TOP / "ARCHITECTURE.md").read_text()
+    for program, folders in load().FOLDERS.items():
+        line = next(line for line in page.splitlines() if line.startswith(f"src/{program}/  "))
+        missing = [folder for folder in folders if not re.search(rf"\b{folder}\b", line)]
+        assert not missing, f"ARCHITECTURE.md, Layers: src/{program}/ lacks {', '.join(missing)}"
