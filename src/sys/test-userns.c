@@ -103,13 +103,19 @@ static void a_namespace_without_maps_or_with_too_many_is_not_made([[maybe_unused
         static struct nd_userns_map many[ND_ID_MAP_LINES];
         const struct nd_userns_plan none = {},
                                     large = {.uids = many, .uid_count = ND_ID_MAP_LINES, .gids = many, .gid_count = 1};
+        struct nd_error *error;
         int fd = -EBADF;
 
         for (uint32_t i = 0; i < ND_ID_MAP_LINES; i++)
                 many[i] = (struct nd_userns_map) {.inside = 4000000000 + i, .outside = 4000000000 + i + i, .count = 1};
         expect_error(nd_userns_make(&none, &fd), ND_INVALID, "needs a uid and a gid map");
-        expect_error(nd_userns_make(&large, &fd), ND_INVALID, "uid_map of 340 lines exceeds the kernel's limit");
+        error = nd_userns_make(&large, &fd);
         assert_int_equal(resources_children(), 0);
+        if (!privileged() && nd_error_code(error) == ND_DENIED) {
+                nd_error_free(error);
+                skip_because("this kernel lets no ordinary user make a user namespace");
+        }
+        expect_error(error, ND_INVALID, "uid_map of 340 lines exceeds the kernel's limit");
 }
 
 /* An ordinary user may map only itself. */

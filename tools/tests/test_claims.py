@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of README.md that come from the tree or from other pages are those of the tree and the pages."""
+"""Figures and lists of documents that come from the tree or from other pages are those of the tree and the pages."""
 import re
 
 from nodensdev.bench import pictures
@@ -43,3 +43,12 @@ def test_the_table_of_performance_has_the_figures_of_the_benchmarks() -> None:
             assert f"{figure:.{len(number.partition('.')[2])}f}" == number, (row, column)
     commits = re.findall(r"commit (\w{7})", page.content.partition("## Results")[2])
     assert f"at commit {commits[0]}:" in README
+
+
+def test_the_packages_that_meson_names_are_those_of_the_page_and_of_the_debian_packages() -> None:
+    build = (TOP / "meson.build").read_text()
+    named = set(re.findall(r"'[\w.-]+': \['>=[\d.]+', '([\w-]+)'\]", build)) | set(re.findall(r"'protoc[\w-]*': '([\w-]+)'", build))
+    assert len(named) == 15
+    for page in ("docs/install.md", "debian/control"):
+        words = set(re.findall(r"[\w.+-]+", (TOP / page).read_text()))
+        assert named <= words, f"{page} lacks {', '.join(sorted(named - words))}"

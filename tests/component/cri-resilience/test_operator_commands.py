@@ -367,7 +367,7 @@ def shell_with_completion(directory: Path) -> Iterator[Terminal]:
                         ("nodens-rootless", "src/rootless/nodens-rootless")):
         (directory / "bin" / name).symlink_to(runtimes.program(place))
     (directory / "files").mkdir()
-    lines = [f"source {runtimes.BUILD}/man/{name}.bash" for name in ("nodens", "nodens-guard", "nodens-rootless")]
+    lines = [f"source {runtimes.BUILD}/man/{name}" for name in ("nodens", "nodens-guard", "nodens-rootless")]
     lines += [f"PATH={directory}/bin:$PATH", f"cd {directory}/files", "bind 'set enable-bracketed-paste off'", "PS1='ready> '", ""]
     (directory / "rc").write_text("\n".join(lines))
     assert shutil.which("bash")

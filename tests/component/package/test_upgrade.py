@@ -57,6 +57,7 @@ def test_a_package_is_installed_upgraded_with_running_pods_and_removed(site: run
     run("dpkg", "-r", "nodens-cri")
     assert subprocess.run(["systemctl", "is-active", "nodens-cri"], capture_output=True).returncode != 0
     assert Path("/etc/nodens/cri.yaml").exists(), "removing the package keeps its settings"
+    assert any(Path("/var/lib/nodens/images").iterdir()), "removing the package keeps the images"
 
 
 def answers(client: CriClient) -> bool:

@@ -296,9 +296,9 @@ def test_missing_operands_are_wrong_usage(node: Node, arguments: tuple[str, ...]
 
 def outputs(node: Node, site: runtimes.registry_server.Site) -> list[list[str]]:
     program = node.command("pods")[0]
-    return [*(node.command(*words) for words in (("pods",), ("pods", "--json"), ("ps",), ("info",), ("images",), ("stats",), ("inspect", LONG),
-                                                 ("inspect", "--json", LONG), ("logs", "web"), ("logs", "-f", "web"), ("top", "-n", "1"),
-                                                 ("pull", f"{site.name}/{IMAGE}"))),
+    return [*(node.command(*words) for words in (("pods",), ("pods", "--json"), ("ps",), ("info",), ("images",), ("stats",),
+                                                 ("inspect", LONG), ("inspect", "--json", LONG), ("logs", "web"), ("logs", "-f", "web"),
+                                                 ("top", "-n", "1"), ("pull", f"{site.name}/{IMAGE}"))),
             [program, "check", "--dir", "/"], [program, "ids"], [program, "lint", MANIFESTS], [program, "--help"], [program, "--version"]]
 
 

@@ -6,12 +6,14 @@
  * and nothing left. Prints the cost of an allocation, in memory and with its file, and the time
  * that a manager takes to start; with --figures as the first argument a slow allocation is a
  * failure. Works in directories that it creates under the other arguments, one round in each: the
- * first is meant to be on tmpfs, a second on the disk that a node would use, with fewer pods since
- * each costs two fsyncs. */
+ * first is meant to be on tmpfs (on a disk it gets fewer pods too, and the test counts as skipped),
+ * a second on the disk that a node would use, with fewer pods since each costs two fsyncs. */
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/vfs.h>
 #include <time.h>
 
 #include "base/map.h"
@@ -22,6 +24,7 @@
 enum {
         ALL = 65534, /* 2^32 / 65536, without the host's block and the block that ends at 2^32 */
         NODE = 1000, /* pods of the largest node that we test */
+        EXIT_SKIPPED = 77,
 };
 
 static uint64_t now_ns(void) {
@@ -221,15 +224,29 @@ static void round_in(const char *directory, uint32_t pods, bool memory, bool fig
         remove_tree(root);
 }
 
+static bool is_in_memory(const char *directory) {
+        struct statfs s;
+
+        return statfs(directory, &s) == 0 && s.f_type == TMPFS_MAGIC;
+}
+
 int main(int argc, char **argv) {
         bool figures = argc > 1 && nd_streq(argv[1], "--figures");
         int first = figures ? 2 : 1;
         const char *memory = argc > first ? argv[first] : "/tmp";
+        bool whole;
 
-        round_in(memory, ALL, true, figures);
+        whole = is_in_memory(memory);
+        if (whole)
+                round_in(memory, ALL, true, figures);
         round_in(memory, NODE, false, figures);
         if (argc > first + 1)
                 round_in(argv[first + 1], NODE, false, figures);
+        if (!whole) {
+                printf("skipped: '%s' is not a tmpfs, on which all %d blocks take minutes; %d were tested\n", memory, ALL,
+                       NODE);
+                return EXIT_SKIPPED;
+        }
         puts("passed: all blocks were allocated, recorded, recovered and released; none was lost or allocated twice");
         return EXIT_SUCCESS;
 }

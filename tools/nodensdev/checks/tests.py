@@ -16,7 +16,6 @@ from ..env import chroot, deps, goprograms, machine, root
 from ..project import TOP
 from . import guest_tests, python
 
-
 ONLY: ContextVar[str] = ContextVar("ONLY", default="")      # words of `tools/dev test -k`
 
 
@@ -118,7 +117,8 @@ def pytest_words(*arguments: str, settings: dict[str, str] | None = None) -> lis
     """pytest in the chroot, with the loopback up also where the network is new."""
     words = [f"{name}={value}" for name, value in (settings or {}).items()]
     options = ["-q", "-W", "ignore::DeprecationWarning", "-p", "no:cacheprovider"]
-    return ["sh", "-c", 'ip link set lo up; exec "$@"', "sh", "env", *words, "python3", "-B", "-m", "pytest", *options, *selected(arguments)]
+    command = ["python3", "-B", "-m", "pytest", *options, *selected(arguments)]
+    return ["sh", "-c", 'ip link set lo up; exec "$@"', "sh", "env", *words, *command]
 
 
 def pytest_of_images(directory: str, *arguments: str, place: Callable[[chroot.Prepared], chroot.Prepared] | None = None,
@@ -141,7 +141,8 @@ def packages_in_guest(inside: chroot.Prepared) -> bool:
     """Two versions of the packages, for a node that upgrades."""
     build.ensure(inside, "gcc")
     made = [path for path in package.build() if path.suffix == ".deb" and "dbgsym" not in path.name]
-    return guest_tests.run("tests/component/package", arguments=tuple(selected(())), extra={"packages": [*made, *package.renamed(made, f"{package.version()}+upgraded")]})
+    both = [*made, *package.renamed(made, f"{package.version()}+upgraded")]
+    return guest_tests.run("tests/component/package", arguments=tuple(selected(())), extra={"packages": both})
 
 
 def policy_beside_kubernetes(inside: chroot.Prepared) -> bool:
