@@ -2,7 +2,7 @@
 """The bench's arithmetic, and that its outputs can be drawn."""
 from typing import Any
 
-from nodensdev.bench import figures, probes, report, table
+from nodensdev.bench import figures, growth, probes, report, table
 from nodensdev.bench.guest.subjects import STEPS
 
 
@@ -92,3 +92,28 @@ def test_probes_are_compared_turn_by_turn() -> None:
         in probes.as_text(data)
     )
     assert "| ExecSync | 8.0 | 20.0 | 10.0 | 0.50 | 0.40 |" in probes.section(data)
+
+
+def test_small_amounts_of_memory_are_not_rounded_away() -> None:
+    assert [table.number(value, "MB") for value in (0.147, 5.62, 173.8)] == ["0.15", "5.6", "174"]
+    assert table.number(0.44, "ms") == "0.4" and table.number(None, "MB") == "-"
+
+
+def grown(factor: float) -> list[dict[str, Any]]:
+    return [{"pods": pods, "one_more_pod_ms": [factor * 10, factor * 20, factor * 30], "daemon_kb": 1000 * factor, "pods_kb": pods * 100,
+             "restart_s": 0.1 * factor} for pods in (0, 1000)]
+
+
+def test_growth_has_a_row_for_each_number_of_pods_with_figures_over_all_rounds() -> None:
+    data = {"results": {"containerd": [grown(4), grown(4), grown(40)], "nodens-cri": [grown(1)] * 3}}
+    heading, empty, full = growth.rows(data)
+    assert heading[:3] == ["pods", "containerd: one more pod (ms)", "nodens-cri: one more pod (ms)"]
+    assert empty == ["0", "60.0", "10.0", "4.1", "1.0", "400", "100"]
+    assert full[0] == "1,000" and full[3:5] == ["106", "103"]
+
+
+def test_a_report_keeps_the_sections_that_were_not_measured_again() -> None:
+    page = report.DOCUMENT.read_text()
+    parts = report.parts_of(page)
+    assert list(parts) == ["", *(heading for heading in report.SECTIONS if f"\n## {heading}\n" in page)] and len(parts) > 3
+    assert "\n".join(parts.values()) == page

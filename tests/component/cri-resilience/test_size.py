@@ -90,7 +90,7 @@ def start_all(world: Pods, count: int) -> list[Pod]:
         return list(pool.map(start, range(count)))
 
 
-def restart(runtime: runtimes.NodensCri, world: Pods, pods: int) -> float:
+def restart(runtime: runtimes.Runtime, world: Pods, pods: int) -> float:
     """Seconds from the order to start until all is listed as it was."""
     runtime.stop(signal.SIGTERM)
     started = time.perf_counter()

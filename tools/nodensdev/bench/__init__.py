@@ -4,7 +4,7 @@ import argparse
 import json
 import time
 
-from ..command import Command, Failure
+from ..command import Command, Failure, one_of
 from ..project import TOP
 
 RUNTIMES = ("containerd", "nodens")
@@ -31,6 +31,15 @@ def pull_images(args: argparse.Namespace) -> int:
     data = pulls.run(args.rounds)
     path = pulls.save(data)
     print(pulls.as_text(data))
+    print(f"\n{path.relative_to(TOP)}")
+    return 0
+
+
+def fill_node(args: argparse.Namespace) -> int:
+    from . import growth
+    data = growth.run(args.rounds)
+    path = growth.save(data)
+    print(growth.as_text(data))
     print(f"\n{path.relative_to(TOP)}")
     return 0
 
@@ -96,25 +105,37 @@ def draw_pictures(args: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS = {"cri": cri, "probes": ask_containers, "images": pull_images, "guard": guard_reviews, "rootless": rootless_nodes,
-           "compare": compare,
-           "report": write_report, "pictures": draw_pictures}
+ACTIONS = {"cri": cri, "growth": fill_node, "probes": ask_containers, "images": pull_images, "guard": guard_reviews,
+           "rootless": rootless_nodes, "compare": compare, "report": write_report, "pictures": draw_pictures}
+PURPOSES = {
+    "cri": "start and end of pods, memory and restart, beside the bare engine, in a guest: 10 minutes",
+    "growth": "one more pod, memory and restart on a node with 0 to 250 pods, natively",
+    "probes": "commands in, and statistics of, 200 running containers, in a guest",
+    "images": "pull of a large image, natively",
+    "guard": "admission reviews; writes docs/guard-benchmarks.md",
+    "rootless": "networks and ports of rootless nodes; writes docs/benchmarks-rootless.md",
+    "compare": "whether the two newest runs of cri agree",
+    "report": "write docs/benchmarks.md from the newest runs of cri, growth, probes and images",
+    "pictures": "draw the pictures of docs/ from the tables of its pages",
+}
+assert PURPOSES.keys() == ACTIONS.keys()
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=ACTIONS,
-                        help="cri, probes (commands and statistics of 200 containers), images, guard, rootless: measure; compare: do the "
-                             "two newest runs "
-                             "agree; report: write docs/benchmarks.md; pictures: draw the pictures of docs/ from the tables of its pages")
-    parser.add_argument("--runtime", default="containerd", help="runtimes, separated by commas (default: containerd)")
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "\n".join(["benchmarks:", *(f"  {name:<9} {purpose}" for name, purpose in PURPOSES.items())])
+    parser.add_argument("action", metavar="BENCHMARK", type=one_of("benchmark", ACTIONS), help="which one, of those below")
+    parser.add_argument("--runtime", default=",".join(RUNTIMES), metavar="NAMES",
+                        help=f"cri, probes: runtimes, separated by commas (default: {','.join(RUNTIMES)})")
     parser.add_argument("--rounds", type=int, default=3,
-                        help="cri: how often everything is measured; images: pulls by each runtime; rootless: turns of each way (default: "
-                             "3)")
+                        help="cri, growth: how often everything is measured; images: pulls by each runtime; rootless: turns of each "
+                             "way (default: 3)")
     parser.add_argument("--turns", type=int, default=40, help="probes: how often each is asked (default: 40)")
-    parser.add_argument("--pods", type=int, default=20, help="per round (default: 20)")
-    parser.add_argument("--parallel", type=int, default=5, help="pods at a time in the parallel part (default: 5)")
-    parser.add_argument("--userns", choices=("on", "off", "both"), default="both")
-    parser.add_argument("--kernel", choices=("uml", "debian"), default="uml")
+    parser.add_argument("--pods", type=int, default=20, help="cri: per round (default: 20)")
+    parser.add_argument("--parallel", type=int, default=5, help="cri: pods at a time in the parallel part (default: 5)")
+    parser.add_argument("--userns", choices=("on", "off", "both"), default="both",
+                        help="cri: pods with a user namespace, without, or both (default: both)")
+    parser.add_argument("--kernel", choices=("uml", "debian"), default="uml", help="cri, probes: of the guest (default: uml)")
     parser.add_argument("--seconds", type=int, default=8, help="guard: of each load (default: 8)")
     parser.add_argument("--kyverno", action="store_true", help="guard: beside Kyverno as well, which takes long to build the first time")
     parser.add_argument("--no-page", action="store_true", help="guard: leave the page in docs/ as it is")
@@ -124,4 +145,4 @@ def run(args: argparse.Namespace) -> int:
     return ACTIONS[args.action](args)
 
 
-COMMANDS = [Command("bench", "measure what a pod costs, by runtime and beside the bare engine", run, options)]
+COMMANDS = [Command("bench", "measure time and memory, beside other programs; draw and write the pages of docs/", run, options)]

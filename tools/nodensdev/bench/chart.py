@@ -113,7 +113,8 @@ def bar(x: float, y: float, scale: float, row: Row, column: Column, value: Value
     found = [f"<g><title>{escape(row.label)}: {escape(value.text)} {escape(column.unit)}</title>"]
     if value.part is not None:
         found.append(f'<rect x="{x + first:.1f}" y="{y:.1f}" width="{width - first:.1f}" height="{BAR}" class="{row.colour}2"/>')
-    found.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(first, 1):.1f}" height="{BAR}" class="{row.colour}"/>')
+    if value.part != 0:
+        found.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(first, 1):.1f}" height="{BAR}" class="{row.colour}"/>')
     found.append(text(x + max(width, 1) + 5, y + BAR * 0.72, value.text + value.mark, style="value"))
     return [*found, "</g>"]
 
@@ -135,9 +136,9 @@ def column(chart: Chart, drawn: Column, x: float, width: float) -> list[str]:
     return found
 
 
-def legend(chart: Chart, y: float) -> list[str]:
+def legend(entries: list[tuple[str, str]], y: float) -> list[str]:
     found, x = [], float(MARGIN)
-    for colour, content in chart.legend:
+    for colour, content in entries:
         found.append(f'<rect x="{x:.1f}" y="{y - 9:.1f}" width="10" height="10" class="{colour}"/>')
         found.append(text(x + 15, y, content, 11))
         x += 15 + text_width(content, 11) + 18
@@ -157,6 +158,23 @@ def description(chart: Chart) -> str:
     return " ".join([chart.about + ".", *sentences(), *chart.notes])
 
 
+def style(strokes: tuple[dict[str, str], dict[str, str]]) -> str:
+    """The style sheet, with colours of lines by selector for the light and the dark."""
+    light, dark = ("".join(f"{selector} {{ stroke: {colour} }}\n" for selector, colour in colours.items()) for colours in strokes)
+    return STYLE.replace("@media", f"{light}@media").removesuffix("}\n") + f"{dark}}}\n"
+
+
+def frame(title: str, described: str, width: int, end: float, body: list[str],
+          strokes: tuple[dict[str, str], dict[str, str]] = ({}, {})) -> str:
+    """The whole picture; `end` is where the last line of text stands."""
+    height = math.ceil(end + 10)
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        'font-family="sans-serif" role="img" aria-labelledby="title description">',
+        f'<title id="title">{escape(title)}</title>', f'<desc id="description">{escape(described)}</desc>',
+        f"<style>{style(strokes)}</style>", f'<rect width="{width}" height="{height}" class="ground"/>', *body, "</svg>\n"])
+
+
 def draw(chart: Chart) -> str:
     where, end, headings = positions(chart)
     label = max(text_width(content, 12) for row in chart.rows for content in (row.label, row.group)) + MARGIN + 10
@@ -169,14 +187,9 @@ def draw(chart: Chart) -> str:
     y = end + AXIS
     if chart.legend:
         y += 14
-        body += legend(chart, y)
+        body += legend(chart.legend, y)
         y += 6
     for note in chart.notes:
         y += 15
         body.append(text(MARGIN, y, note, 11, style="soft"))
-    height = math.ceil(y + 10)
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{chart.width}" height="{height}" viewBox="0 0 {chart.width} {height}" '
-        'font-family="sans-serif" role="img" aria-labelledby="title description">',
-        f'<title id="title">{escape(chart.title)}</title>', f'<desc id="description">{escape(description(chart))}</desc>',
-        f"<style>{STYLE}</style>", f'<rect width="{chart.width}" height="{height}" class="ground"/>', *body, "</svg>\n"])
+    return frame(chart.title, description(chart), chart.width, y, body)

@@ -2,11 +2,13 @@
 """The pictures of docs/, drawn from the tables of the pages beside them: a picture has no figure that its page does not have."""
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from ..command import Failure
 from ..project import TOP
-from .chart import Chart, Column, Row, Value, draw
+from . import chart, growth, lines
+from .chart import Chart, Column, Row, Value
 
 DOCS = TOP / "docs"
 Table = dict[str, dict[str, str]]       # cells by row and column
@@ -42,10 +44,18 @@ class Page:
 
     @property
     def date(self) -> str:
-        found = re.search(r"(\d{4}-\d\d-\d\d) \d\d:\d\d UTC", self.content)
-        if not found:
-            raise Failure("the page has no date")
-        return found[1]
+        """Of the first run that the page names."""
+        return date_in(self.content)
+
+    def date_below(self, heading: str) -> str:
+        return date_in(self.content.partition(f"# {heading}\n")[2])
+
+
+def date_in(content: str) -> str:
+    found = re.search(r"(\d{4}-\d\d-\d\d) \d\d:\d\d UTC", content)
+    if not found:
+        raise Failure("the page has no date")
+    return found[1]
 
 
 MODES = {"on": "Pods with a user namespace", "off": "Pods with the host's users"}
@@ -83,14 +93,18 @@ def memory(page: Page) -> Chart:
         raise Failure("the page has no memory of all but the workload")
     pods = found[1]
 
-    def values(row: str, part: str = "") -> dict[str, Value]:
-        return {name: Value(page.cell(heading, row, name), float(page.cell(heading, part, name)) if part else None)
-                for name, _, _ in subjects}
+    def values(row: str) -> dict[str, Value]:
+        return {name: Value(page.cell(heading, row, name)) for name, _, _ in subjects}
+
+    def parted(row: str, daemon: str = "") -> dict[str, Value]:
+        """The part of the daemon has the first colour, that of the processes per pod the second."""
+        return {name: replace(value, part=float(page.cell(heading, daemon, name)) if daemon else 0)
+                for name, value in values(row).items()}
 
     return Chart(f"The runtime beside {pods} pods", f"Pods with a user namespace, {page.date}; memory without that of the workload",
                  [Row(name, label, colour) for name, label, colour in subjects],
-                 [Column(f"Memory, {pods} pods", "MB", "shorter", values(total, "daemon's memory (PSS) (MB)")),
-                  Column("Each pod adds", "MB", "shorter", values("memory of per-pod processes, each pod (MB)")),
+                 [Column(f"Memory, {pods} pods", "MB", "shorter", parted(total, "daemon's memory (PSS) (MB)")),
+                  Column("Each pod adds", "MB", "shorter", parted("memory of per-pod processes, each pod (MB)")),
                   Column("Restart of the daemon", "milliseconds", "shorter", values(f"daemon restart with {pods} pods (ms)"))],
                  legend=[("other", "containerd"), ("other2", "its shims and pause processes"), ("ours", "nodens-cri"),
                          ("ours2", "its monitors")])
@@ -136,24 +150,47 @@ def guard(page: Page) -> Chart:
                  notes=["Kyverno has a policy with one rule and a smaller cluster than the guard."] if len(peers) > 1 else [])
 
 
-PICTURES: dict[str, tuple[str, Callable[[Page], Chart]]] = {
+def pod_growth(page: Page) -> lines.Plot:
+    """docs/benchmarks-growth.svg"""
+    table = page.tables[growth.HEADING]
+    colours = {"containerd": "other", "nodens-cri": "ours"}
+
+    def column(title: str, measure: str, unit: str) -> lines.Column:
+        drawn = [lines.Line(kind, colours[kind], {float(pods.replace(",", "")): Value(cells[f"{kind}: {measure}"])
+                                                  for pods, cells in table.items()}) for kind in growth.KINDS]
+        return lines.Column(title, unit, "lower", drawn)
+
+    about = f"By the number of pods on the node, each with two containers and a user namespace, {page.date_below(growth.HEADING)}"
+    titles, units = ("One more pod", "Memory without the workload", "Restart of the daemon"), ("milliseconds", "MB", "milliseconds")
+    return lines.Plot("The runtime on a node that fills up", about, "pods",
+                      [column(*words) for words in zip(titles, growth.MEASURES, units, strict=True)])
+
+
+PICTURES: dict[str, tuple[str, Callable[[Page], Chart | lines.Plot]]] = {
     "benchmarks.svg": ("benchmarks.md", pod_times),
     "benchmarks-memory.svg": ("benchmarks.md", memory),
+    "benchmarks-growth.svg": ("benchmarks.md", pod_growth),
     "benchmarks-rootless.svg": ("benchmarks-rootless.md", rootless),
     "guard-benchmarks.svg": ("guard-benchmarks.md", guard),
 }
 
 
 def render(name: str) -> str:
-    page, chart = PICTURES[name]
-    return draw(chart(Page((DOCS / page).read_text())))
+    page, make = PICTURES[name]
+    made = make(Page((DOCS / page).read_text()))
+    return lines.draw(made) if isinstance(made, lines.Plot) else chart.draw(made)
+
+
+def shown() -> list[str]:
+    """The pictures that their pages show; a section that was never measured has none."""
+    return [name for name, (page, _) in PICTURES.items() if f"]({name})" in (DOCS / page).read_text()]
 
 
 def write(*pages: str) -> list[Path]:
     """Draws the pictures of these pages, or all."""
     written = []
-    for name, (page, _) in PICTURES.items():
-        if not pages or page in pages:
+    for name in shown():
+        if not pages or PICTURES[name][0] in pages:
             (DOCS / name).write_text(render(name))
             written.append(DOCS / name)
     return written

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..command import Failure
 from ..project import BUILD, TOP
-from . import figures, pictures, probes, pulls, table
+from . import figures, growth, pictures, probes, pulls, table
 
 RESULTS = BUILD / "bench"
 DOCUMENT = TOP / "docs" / "benchmarks.md"
@@ -43,6 +43,25 @@ PICTURES = """![Start and end of a pod with containerd, nodens-cri and the bare 
 
 ![Memory and restart of the runtimes beside 20 pods](benchmarks-memory.svg)
 """
+REPEAT = """## Repeat the measurements
+`tools/dev doctor` reports what the host lacks.
+The first command also builds Kubernetes, containerd and the images, which takes up to an hour.
+
+<!-- run: none takes an hour -->
+```sh
+sudo tools/dev bench cri          # 10 minutes in a guest
+sudo tools/dev bench growth       # 10 minutes on the host itself
+sudo tools/dev bench probes
+sudo tools/dev bench images
+sudo tools/dev test throughput
+sudo tools/dev bench compare      # after two runs of cri: whether their ratios agree
+sudo tools/dev bench report       # writes this page and its pictures
+```
+
+Each prints its table and keeps the samples in `build/bench`.
+Not measured: guests under KVM, hosts with more than 2 CPUs, the start of pods by a kubelet.
+"""
+SECTIONS = (growth.HEADING, "Commands and statistics", "kubectl exec", "Pulling a large image", "Repeat the measurements")
 COST = "- *What a user namespace costs*: pods with and without one in turn, one right after the other, each ended before the next.\n"
 
 
@@ -87,7 +106,8 @@ def method(data: dict[str, Any]) -> str:
                          rounds=data["rounds"], pods=data["pods"], cost=COST if "pair" in data["results"] else "")
 
 
-def write() -> None:
+def head() -> str:
+    """All above the sections: the method, and what `tools/dev bench cri` measured."""
     data = newest()
     text = [method(data)]
     versions = ", ".join(f"{title} {version}" for title, version in data["versions"].items())
@@ -97,14 +117,30 @@ def write() -> None:
     text.append(PICTURES)
     for title, lines in table.tables(data):
         text.append(f"### {title[0].upper()}{title[1:]}\n{table.as_markdown(lines)}\n")
-    asked = probes.newest()
-    if asked:
-        text.append(probes.section(asked))
-    streamed = probes.throughput_section()
-    if streamed:
-        text.append(streamed)
-    pulled = pulls.newest()
-    if pulled:
-        text.append(pulls.section(pulled))
-    DOCUMENT.write_text("\n".join(text))
+    return "\n".join(text)
+
+
+def sections() -> dict[str, str]:
+    """By heading: what other benchmarks measured here, each with its own newest run."""
+    grown, asked, pulled = growth.newest(), probes.newest(), pulls.newest()
+    found = [growth.section(grown) if grown else None, probes.section(asked) if asked else None, probes.throughput_section(),
+             pulls.section(pulled) if pulled else None, REPEAT]
+    return {heading: text for heading, text in zip(SECTIONS, found, strict=True) if text}
+
+
+def parts_of(page: str) -> dict[str, str]:
+    """The sections of a page by heading; "" is all above them."""
+    found, heading = {"": ""}, ""
+    for line in page.splitlines(keepends=True):
+        if line.startswith("## ") and line[3:-1] in SECTIONS:
+            heading = line[3:-1]
+            found[heading] = ""
+        found[heading] += line
+    return {heading: text.rstrip("\n") + "\n" for heading, text in found.items()}
+
+
+def write() -> None:
+    """Replaces the parts that were measured here; those of runs elsewhere stay as they are."""
+    parts = parts_of(DOCUMENT.read_text()) | ({"": head()} if results() else {}) | sections()
+    DOCUMENT.write_text("\n".join(parts[heading] for heading in ("", *SECTIONS) if heading in parts))
     pictures.write(DOCUMENT.name)

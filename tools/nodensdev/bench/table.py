@@ -12,7 +12,9 @@ TITLES = {"on": "pods with a user namespace", "off": "pods with the host's users
 def number(value: float | None, unit: str) -> str:
     if value is None:
         return "-"
-    return f"{value:.0f}" if unit == "" or value >= 100 else f"{value:.1f}"
+    if unit == "" or value >= 100:
+        return f"{value:.0f}"
+    return f"{value:.2f}" if unit == "MB" and value < 1 else f"{value:.1f}"
 
 
 def cells(row: Row, subjects: list[str]) -> list[str]:
