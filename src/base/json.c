@@ -69,13 +69,13 @@ static void add_string(struct nd_text *text, const char *value) {
 
         nd_text_add(text, "\"");
         for (size_t i = 0, n; i < length; i += n) {
-                unsigned char c = (unsigned char) value[i];
+                uint32_t c = '?'; /* of invalid UTF-8, which is replaced below */
 
-                n = nd_text_utf8_length(value + i, length - i);
+                n = nd_text_utf8_next(value + i, length - i, &c);
                 n = n > 0 ? n : 1;
                 if (c == '"' || c == '\\')
-                        nd_text_addf(text, "\\%c", c);
-                else if (c < 0x20)
+                        nd_text_addf(text, "\\%c", (char) c);
+                else if (nd_text_is_control(c))
                         nd_text_addf(text, "\\u%04x", c);
                 else
                         nd_text_add_utf8(text, value + i, n);

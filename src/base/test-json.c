@@ -87,7 +87,11 @@ static void written_strings_parse_back_unchanged_or_as_valid_utf8([[maybe_unused
         static const struct {
                 const char *written;
                 const char *read;
-        } cases[] = {{"a\"b\\c/\b\n\x01\x7f", "a\"b\\c/\b\n\x01\x7f"},
+        } cases[] = {{"\xc2\x9b"
+                      "2J\xe2\x80\xae",
+                      "\xc2\x9b"
+                      "2J\xe2\x80\xae"},
+                     {"a\"b\\c/\b\n\x01\x7f", "a\"b\\c/\b\n\x01\x7f"},
                      {"é€😀", "é€😀"},
                      {"a\xff", "a\xef\xbf\xbd"},
                      {"\xe2\x82", "\xef\xbf\xbd\xef\xbf\xbd"},
@@ -104,6 +108,19 @@ static void written_strings_parse_back_unchanged_or_as_valid_utf8([[maybe_unused
         }
 }
 
+static void characters_that_a_terminal_acts_upon_are_escaped([[maybe_unused]] void **state) {
+        nd_autotext struct nd_text text = ND_TEXT(1000);
+        struct nd_json_out out = {.text = &text};
+
+        /* ESC, DEL, CSI as one character, an override, an isolate's end, an Arabic letter mark; a
+         * joiner and an ellipsis stay. */
+        nd_json_string(&out, nullptr,
+                       "\x1b\x7f\xc2\x9b\xe2\x80\xae\xe2\x81\xa9\xd8\x9c"
+                       "\xe2\x80\x8d\xe2\x80\xa6");
+        assert_string_equal(nd_text_get(&text), "\"\\u001b\\u007f\\u009b\\u202e\\u2069\\u061c"
+                                                "\xe2\x80\x8d\xe2\x80\xa6\"");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(strict_json_is_read),
@@ -113,6 +130,7 @@ int main(void) {
                 cmocka_unit_test(the_writer_sets_commas_blanks_and_indentation),
                 cmocka_unit_test(without_indentation_it_is_one_line),
                 cmocka_unit_test(written_strings_parse_back_unchanged_or_as_valid_utf8),
+                cmocka_unit_test(characters_that_a_terminal_acts_upon_are_escaped),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

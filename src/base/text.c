@@ -86,8 +86,7 @@ int nd_text_parse_u32(const char *text, uint32_t *ret) {
         return 0;
 }
 
-/* Decodes one character; returns its length, or 0 for invalid UTF-8. */
-static size_t utf8_next(const char *bytes, size_t length, uint32_t *ret) {
+size_t nd_text_utf8_next(const char *bytes, size_t length, uint32_t *ret) {
         static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
         const unsigned char *b = (const unsigned char *) bytes;
         size_t n = b[0] < 0x80 ? 1 : b[0] < 0xc0 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : b[0] < 0xf8 ? 4 : 0;
@@ -110,7 +109,12 @@ static size_t utf8_next(const char *bytes, size_t length, uint32_t *ret) {
 size_t nd_text_utf8_length(const char *bytes, size_t length) {
         uint32_t character;
 
-        return length > 0 ? utf8_next(bytes, length, &character) : 0;
+        return length > 0 ? nd_text_utf8_next(bytes, length, &character) : 0;
+}
+
+bool nd_text_is_control(uint32_t c) {
+        return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x061c || c == 0x200e || c == 0x200f ||
+               (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length) {
@@ -133,7 +137,7 @@ bool nd_text_utf8_valid(const char *bytes, size_t length) {
         uint32_t character;
 
         for (size_t i = 0, n; i < length; i += n) {
-                n = utf8_next(bytes + i, length - i, &character);
+                n = nd_text_utf8_next(bytes + i, length - i, &character);
                 if (n == 0)
                         return false;
         }
@@ -178,7 +182,7 @@ void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length) 
         nd_text_add(text, "\"");
         for (size_t i = 0; i < length;) {
                 uint32_t c;
-                size_t n = utf8_next(bytes + i, length - i, &c);
+                size_t n = nd_text_utf8_next(bytes + i, length - i, &c);
 
                 if (n == 0) {
                         nd_text_addf(text, "\\x%02x", (unsigned char) bytes[i]);
@@ -197,7 +201,7 @@ void nd_text_add_quoted(struct nd_text *text, const char *bytes, size_t length) 
 void nd_text_add_printable(struct nd_text *text, const char *bytes, size_t length) {
         for (size_t i = 0; i < length;) {
                 uint32_t c = 0;
-                size_t n = utf8_next(bytes + i, length - i, &c);
+                size_t n = nd_text_utf8_next(bytes + i, length - i, &c);
                 bool control = n > 0 && (c < 0x20 || c == 0x7f);
                 const char *shown = control ? " " : n == 0 || !printable(c) ? "\xef\xbf\xbd" : bytes + i;
                 size_t shown_length = control ? 1 : shown == bytes + i ? n : 3;

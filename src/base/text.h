@@ -47,6 +47,15 @@ void nd_text_add_utf8(struct nd_text *text, const char *bytes, size_t length);
  * UTF-8 and other characters that do not print U+FFFD; the ceiling never splits a character. */
 void nd_text_add_printable(struct nd_text *text, const char *bytes, size_t length);
 
+/* Decodes the first UTF-8 character of at least one byte; returns its length, 0 if the bytes do not
+ * begin with one. */
+[[nodiscard]] size_t nd_text_utf8_next(const char *bytes, size_t length, uint32_t *ret);
+
+/* Whether a character can make a terminal show something else than the text: C0 and C1 controls
+ * (some terminals take C1 characters as escape sequences), separators of lines, and characters that
+ * reorder the text around them. */
+[[nodiscard]] bool nd_text_is_control(uint32_t c);
+
 /* The length of the first UTF-8 character, 0 if the bytes do not begin with one. */
 [[nodiscard]] size_t nd_text_utf8_length(const char *bytes, size_t length);
 

@@ -24,6 +24,10 @@ static void control_characters_become_question_marks([[maybe_unused]] void **sta
                  "exe.\xe2\x81\xa9"
                  "txt\xe2\x80\xa6",
                  "?exe.?txt\xe2\x80\xa6"}, /* an override, an isolate's end; an ellipsis stays */
+                {"a\xe2\x80\x8f"
+                 "b\xd8\x9c"
+                 "c",
+                 "a?b?c"}, /* marks of right-to-left text */
         };
 
         for (size_t i = 0; i < nd_count_of(cases); i++)
