@@ -3,12 +3,18 @@
 
 #include <nodens.pb-c.h>
 #include <string.h>
+#include <systemd/sd-event.h>
 
 #include "base/clock.h"
 #include "cli/core/client.h"
 #include "cli/core/target.h"
 #include "cli/output/sanitize.h"
 #include "net/protobuf.h"
+#include "sys/worker.h"
+
+enum {
+        REMOVALS_AT_ONCE = 16,
+};
 
 static constexpr uint64_t default_grace_s = 30;
 static constexpr uint64_t most_grace_s = 3600;
@@ -54,29 +60,115 @@ static bool has_running(const Nodens__V1__PodEntry *pod) {
         return false;
 }
 
-static int remove_one(const struct cli_rm_settings *settings, uint32_t grace, const Nodens__V1__PodEntry *pod) {
-        Nodens__V1__RemoveRequest request = NODENS__V1__REMOVE_REQUEST__INIT;
-        nd_autofree char *name = cli_target_pod_name(pod);
-        nd_autoerror struct nd_error *error = nullptr;
-        ProtobufCMessage *answer = nullptr;
+/* ---- removals ---- */
 
-        if (grace > 0 && has_running(pod))
-                fprintf(stderr, "stopping %s (up to %u s)\n", name, grace);
-        request.sandbox = pod->id;
-        request.grace = grace;
-        error = nd_error_wrap(cli_client_call_within(settings->socket, "/nodens.v1.Node/Remove", &request.base,
-                                                     &nodens__v1__remove_answer__descriptor,
-                                                     (grace + remove_timeout_s) * ND_SECOND_US, &answer),
-                              "pod %s", name);
+/* Each pod may need its whole grace period, so several are removed at a time: each by a worker,
+ * whose request waits for the answer. */
+struct removals {
+        const struct cli_rm_settings *settings;
+        uint32_t grace;
+        sd_event *loop;
+        struct cli_target_pods pods;
+        size_t next, running;
+        int code;
+};
+
+struct removal {
+        struct removals *all;
+        const Nodens__V1__PodEntry *pod;
+        char *name;
+};
+
+static void removal_free(struct removal *removal) {
+        free(removal->name);
+        free(removal);
+}
+
+static uint64_t timeout_of(const struct removals *all) {
+        return (all->grace + remove_timeout_s) * ND_SECOND_US;
+}
+
+static struct nd_error *request_removal(void *argument, [[maybe_unused]] int *ret_fd) {
+        const struct removal *removal = argument;
+        Nodens__V1__RemoveRequest request = NODENS__V1__REMOVE_REQUEST__INIT;
+        ProtobufCMessage *answer = nullptr;
+        struct nd_error *error;
+
+        request.sandbox = removal->pod->id;
+        request.grace = removal->all->grace;
+        error = cli_client_call_within(removal->all->settings->socket, "/nodens.v1.Node/Remove", &request.base,
+                                       &nodens__v1__remove_answer__descriptor, timeout_of(removal->all), &answer);
         nd_protobuf_free(answer);
+        return error;
+}
+
+/* Consumes the error. */
+static void report(struct removal *removal, struct nd_error *error) {
+        nd_autoerror struct nd_error *failed = nullptr;
+
         if (nd_error_code(error) == ND_NOT_FOUND) /* removed by another client */
                 nd_error_done(&error);
-        if (error)
-                return cli_sanitize_print_error("rm", error);
-        printf("removed %s (%.12s)\n", name, pod->id);
+        failed = nd_error_wrap(error, "pod %s", removal->name);
+        if (failed)
+                removal->all->code |= cli_sanitize_print_error("rm", failed);
+        else
+                printf("removed %s (%.12s)\n", removal->name, removal->pod->id);
         (void) fflush(stdout);
-        return 0;
 }
+
+static void start_more(struct removals *all);
+
+static void on_removed(struct nd_error *error, [[maybe_unused]] int fd, void *userdata) {
+        struct removal *removal = userdata;
+        struct removals *all = removal->all;
+
+        report(removal, error);
+        removal_free(removal);
+        all->running--;
+        start_more(all);
+}
+
+static void start_one(struct removals *all, const Nodens__V1__PodEntry *pod) {
+        struct removal *removal = nd_new(struct removal);
+        struct nd_worker *worker;
+        struct nd_error *error;
+
+        *removal = (struct removal) {.all = all, .pod = pod, .name = cli_target_pod_name(pod)};
+        if (all->grace > 0 && has_running(pod))
+                fprintf(stderr, "stopping %s (up to %u s)\n", removal->name, all->grace);
+        error = nd_worker_start(all->loop, "remove", request_removal, removal, timeout_of(all) + ND_SECOND_US, on_removed,
+                                removal, &worker);
+        if (error) {
+                report(removal, error);
+                removal_free(removal);
+                return;
+        }
+        all->running++;
+}
+
+static void start_more(struct removals *all) {
+        while (all->running < REMOVALS_AT_ONCE && all->next < all->pods.count)
+                start_one(all, all->pods.items[all->next++]);
+        if (all->running == 0)
+                (void) sd_event_exit(all->loop, 0);
+}
+
+static int remove_all(struct removals *all) {
+        int r = sd_event_new(&all->loop);
+
+        if (r >= 0) {
+                start_more(all);
+                r = sd_event_loop(all->loop);
+        }
+        sd_event_unref(all->loop);
+        if (r < 0) {
+                fprintf(stderr, "nodens rm: wait for removals: %s\n", strerror(-r));
+                return EXIT_FAILURE;
+        }
+        return all->code;
+}
+
+/* ---- which pods ---- */
 
 static void add_once(struct cli_target_pods *list, const Nodens__V1__PodEntry *pod) {
         nd_vector_each (other, list) {
@@ -104,19 +196,18 @@ static int add_named(const struct cli_rm_settings *settings, const Nodens__V1__P
 
 static int remove_pods(const struct cli_rm_settings *settings, uint32_t grace, const Nodens__V1__PodsAnswer *answer, int count,
                        char **names) {
-        struct cli_target_pods list = {};
-        int code = 0;
+        struct removals all = {.settings = settings, .grace = grace};
 
         for (size_t i = 0; settings->all && i < answer->n_pods; i++)
-                add_once(&list, answer->pods[i]);
+                add_once(&all.pods, answer->pods[i]);
         for (int i = 0; i < count; i++)
-                code |= add_named(settings, answer, names[i], &list);
-        if (list.count > 0)
+                all.code |= add_named(settings, answer, names[i], &all.pods);
+        if (all.pods.count > 0) {
                 warn_of_kubelet(answer);
-        nd_vector_each (pod, &list)
-                code |= remove_one(settings, grace, *pod);
-        nd_vector_done(&list);
-        return code;
+                all.code = remove_all(&all);
+        }
+        nd_vector_done(&all.pods);
+        return all.code;
 }
 
 int cli_rm_run(void *settings_pointer, int operand_count, char **operands) {

@@ -256,6 +256,16 @@ def test_force_kills_unresponsive_containers_at_once(node: Node) -> None:
     assert time.monotonic() - began < 30 and gone(node, "stubborn"), "without --force it has a grace of 30 s"
 
 
+def test_pods_that_need_their_whole_grace_are_removed_at_the_same_time(node: Node) -> None:
+    for number in range(20):
+        node.pods.run(name=f"stubborn-{number}").container("trap '' TERM; while true; do sleep 1; done")
+    done = subprocess.run(node.command("rm", "--all", "--grace", "5"), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                          timeout=180)
+    words = [line.split()[0] for line in done.stdout.splitlines()]
+    assert done.returncode == 0 and words.count("removed") == 20 and not node.pods.sandboxes(), done
+    assert words[:17] == ["stopping"] * 16 + ["removed"], done
+
+
 def test_removing_pods_beside_a_kubelet_gives_a_warning(node: Node) -> None:
     node.pods.run(name="one")
     node.pods.run(name="two")
