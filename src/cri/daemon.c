@@ -98,19 +98,50 @@ static const char *method_of(const struct nd_grpc_call *call) {
         return slash ? slash + 1 : path;
 }
 
-/* Requests are logged here, once: failures with the reason, successes at debug level. */
+/* Requests for something that is gone are part of a kubelet's work, unless they need it to create
+ * something: an image, a directory. */
+static bool is_failure(const char *method, enum nd_error_code code) {
+        static const char *const creating[] = {"PullImage", "RunPodSandbox", "CreateContainer", "StartContainer"};
+
+        if (code != ND_NOT_FOUND)
+                return code != ND_OK && code != ND_CANCELLED;
+        for (size_t i = 0; i < nd_count_of(creating); i++)
+                if (nd_streq(method, creating[i]))
+                        return true;
+        return false;
+}
+
+/* Requests are logged here, once: failures with reason and pod, successes at debug level. */
+static void log_request(const struct nd_grpc_call *call, enum nd_error_code code, uint64_t duration_us) {
+        nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us);
+        nd_autofree char *namespace = nd_strdup(nd_grpc_call_subject(call)); /* of NAMESPACE/NAME */
+        const char *text = code == ND_OK ? "" : nd_grpc_call_status_text(call);
+        bool failed = is_failure(method_of(call), code);
+        char *slash = strchr(namespace, '/');
+        const struct nd_log_field fields[] = {
+                nd_field("rpc", method_of(call)),
+                nd_field("code", nd_error_code_name(code)),
+                nd_field("us", duration),
+                nd_field("error", text),
+                nd_field("remedy", cri_remedy_of(text)),
+                /* without a pod, the end */
+                nd_field(slash ? "pod" : nullptr, slash ? slash + 1 : nullptr),
+                nd_field("namespace", namespace),
+                {},
+        };
+
+        if (slash)
+                *slash = '\0';
+        nd_log_fields(failed ? ND_LOG_NOTICE : ND_LOG_DEBUG, failed ? "request failed" : "request", fields);
+}
+
 static void observe(const struct nd_grpc_call *call, uint64_t duration_us, void *userdata) {
         struct cri_parts *parts = userdata;
-        nd_autofree char *duration = nd_format("%llu", (unsigned long long) duration_us);
         enum nd_error_code code = nd_grpc_call_status(call);
-        const char *text = code == ND_OK ? "" : nd_grpc_call_status_text(call);
-        bool well = code == ND_OK || code == ND_NOT_FOUND || code == ND_CANCELLED;
 
         cri_telemetry_rpc(parts->telemetry, method_of(call), nd_grpc_method_find(tables, nd_grpc_call_path(call)),
                           !nd_streq(method_of(call), "GetContainerEvents"), code, duration_us);
-        nd_log(well ? ND_LOG_DEBUG : ND_LOG_NOTICE, well ? "request" : "request failed", nd_field("rpc", method_of(call)),
-               nd_field("code", nd_error_code_name(code)), nd_field("us", duration), nd_field("error", text),
-               nd_field("remedy", cri_remedy_of(text)));
+        log_request(call, code, duration_us);
         cri_report_touch(parts->report);
 }
 

@@ -43,6 +43,7 @@ struct nd_grpc_call {
         size_t answered; /* bytes of it that nghttp2 has consumed */
         enum nd_error_code status;
         char *status_text;
+        char *subject;
         void (*on_cancel)(void *userdata);
         void *on_cancel_userdata;
         void (*on_drained)(void *userdata);
@@ -61,6 +62,7 @@ static void call_free_if_unused(struct nd_grpc_call *call) {
         free(call->path);
         free(call->request);
         free(call->status_text);
+        free(call->subject);
         nd_grpc_reader_done(&call->reader);
         nd_text_done(&call->answer);
         free(call);
@@ -275,6 +277,15 @@ enum nd_error_code nd_grpc_call_status(const struct nd_grpc_call *call) {
 
 const char *nd_grpc_call_status_text(const struct nd_grpc_call *call) {
         return call->status_text ? call->status_text : "";
+}
+
+void nd_grpc_call_set_subject(struct nd_grpc_call *call, const char *subject) {
+        free(call->subject);
+        call->subject = nd_strdup(subject);
+}
+
+const char *nd_grpc_call_subject(const struct nd_grpc_call *call) {
+        return call->subject ? call->subject : "";
 }
 
 size_t nd_grpc_call_queued(const struct nd_grpc_call *call) {

@@ -63,6 +63,10 @@ enum nd_error_code nd_grpc_call_status(
 /* The error text, "" after success. */
 const char *nd_grpc_call_status_text(const struct nd_grpc_call *call);
 
+/* The object that the call is about, set by its handler for the server's observer; "" = not set. */
+void nd_grpc_call_set_subject(struct nd_grpc_call *call, const char *subject);
+const char *nd_grpc_call_subject(const struct nd_grpc_call *call);
+
 /* Sends one message: one for a unary call, any number for a stream. Too large a message, or a peer
  * that does not read while more than ND_GRPC_OUTPUT is queued, ends the call with
  * RESOURCE_EXHAUSTED. */

@@ -98,9 +98,11 @@ static void handle_create(struct nd_grpc_call *call, const char *bytes, size_t l
 
         if (!error)
                 error = cri_pod_table_find_sandbox(&parts->pods, sandbox_id, &sandbox);
-        if (!error)
+        if (!error) {
+                cri_response_set_pod(call, &sandbox->request);
                 error = nd_error_wrap(check_create(sandbox, &request), "container '%s' of pod %s/%s", request.name,
                                       sandbox->request.namespace, sandbox->request.name);
+        }
         if (error) {
                 nd_grpc_call_finish(call, error);
                 return;
@@ -156,6 +158,7 @@ static void handle_start(struct nd_grpc_call *call, const char *bytes, size_t le
         }
         pending = pending_new(call, parts, &runtime__v1__start_container_response__descriptor);
         set_subject(pending, container->request.name, &container->sandbox->request);
+        cri_response_set_pod(call, &container->sandbox->request);
         cri_container_start(parts, container, on_started, pending, &pending->operation);
         cri_pending_call_attach(&pending->base);
 }
@@ -184,6 +187,7 @@ static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t len
 
         if (!request || answered_absent(call, cri_pod_table_find_container(&parts->pods, r->container_id, &container), answer))
                 return;
+        cri_response_set_pod(call, &container->sandbox->request);
         pending = pending_new(call, parts, answer);
         cri_container_stop(parts, container, r->timeout, on_done, pending, &pending->operation);
         cri_pending_call_attach(&pending->base);
@@ -201,6 +205,7 @@ static void handle_remove(struct nd_grpc_call *call, const char *bytes, size_t l
         if (!request || answered_absent(call, cri_pod_table_find_container(&parts->pods, r->container_id, &container), answer))
                 return;
         log_container("removed", container);
+        cri_response_set_pod(call, &container->sandbox->request);
         pending = pending_new(call, parts, answer);
         cri_container_remove(parts, container, on_done, pending, &pending->operation);
         cri_pending_call_attach(&pending->base);
@@ -220,6 +225,7 @@ static void handle_update(struct nd_grpc_call *call, const char *bytes, size_t l
                 nd_grpc_call_finish(call, error);
                 return;
         }
+        cri_response_set_pod(call, &container->sandbox->request);
         pending = pending_new(call, parts, &runtime__v1__update_container_resources_response__descriptor);
         cri_container_update(parts, container, &resources, on_done, pending, &pending->operation);
         cri_pending_call_attach(&pending->base);

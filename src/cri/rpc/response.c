@@ -11,6 +11,12 @@ ProtobufCMessage *cri_response_decode(struct nd_grpc_call *call, const ProtobufC
         return request;
 }
 
+void cri_response_set_pod(struct nd_grpc_call *call, const struct cri_sandbox_request *pod) {
+        nd_autofree char *name = nd_format("%s/%s", pod->namespace, pod->name);
+
+        nd_grpc_call_set_subject(call, name);
+}
+
 void cri_response_send(struct nd_grpc_call *call, const ProtobufCMessage *message) {
         nd_autotext struct nd_text bytes = {};
 

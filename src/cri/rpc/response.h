@@ -12,6 +12,9 @@
 ProtobufCMessage *cri_response_decode(struct nd_grpc_call *call, const ProtobufCMessageDescriptor *type, const char *bytes,
                                       size_t length);
 
+/* Names the pod of a call for the log, as NAMESPACE/NAME. */
+void cri_response_set_pod(struct nd_grpc_call *call, const struct cri_sandbox_request *pod);
+
 /* one of a stream */
 void cri_response_send(struct nd_grpc_call *call, const ProtobufCMessage *message);
 /* the only one; finishes the call */

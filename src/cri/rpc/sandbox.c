@@ -67,7 +67,9 @@ static struct nd_error *check_run(struct cri_parts *parts, const struct cri_sand
         struct cri_runtime_handler handler;
 
         if (!cri_config_handler(&parts->config, request->runtime_handler, &handler))
-                return nd_error_new(ND_INVALID, 0, "unknown runtime handler '%s'", request->runtime_handler);
+                return nd_error_new(ND_INVALID, 0,
+                                    "unknown runtime handler '%s'; runtimeHandlers in /etc/nodens/cri.yaml defines handlers",
+                                    request->runtime_handler);
         /* the kubelet's cgroup driver is ours */
         nd_try(cri_resources_cgroup(&parts->config, request->cgroup_parent, "id", &cgroup));
         if (request->user_namespace)
@@ -81,8 +83,10 @@ static void handle_run(struct nd_grpc_call *call, const char *bytes, size_t leng
         struct nd_error *error = cri_request_decode_sandbox(bytes, length, &request);
         struct pending *pending;
 
-        if (!error)
+        if (!error) {
+                cri_response_set_pod(call, &request);
                 error = nd_error_wrap(check_run(parts, &request), "pod %s/%s", request.namespace, request.name);
+        }
         if (error) {
                 cri_telemetry_pod(parts->telemetry, request.user_namespace, false);
                 nd_grpc_call_finish(call, error);
@@ -124,6 +128,7 @@ static void start(struct nd_grpc_call *call, struct cri_parts *parts, struct cri
                   typeof(cri_sandbox_stop) operation, cri_sandbox_callback callback) {
         struct pending *pending = pending_new(call, parts);
 
+        cri_response_set_pod(call, &sandbox->request);
         operation(parts, sandbox, callback, pending, &pending->operation);
         cri_pending_call_attach(&pending->base);
 }

@@ -194,6 +194,23 @@ def test_another_cgroup_driver_than_the_kubelets(cri: Runtime) -> None:
           "'/kubepods/besteffort/podx' is not a slice", "the cgroup driver is systemd", f"set cgroupDriver in {CONFIG_PATH}")
 
 
+def test_failures_of_a_pod_are_found_by_its_name(cri: Runtime) -> None:
+    """docs/kubelet.md: `journalctl -u nodens-cri POD=web-0`. That an image or a directory is missing is a failure as well."""
+    cri.started()
+    client = CriClient(SOCKET, runtimes.messages())
+    pod = Pod("wanted", host_network=True, cgroup_parent="")
+    sandbox = client.run_sandbox(pod)
+    refused(lambda: client.create_container(sandbox, pod, "one", "example.org/absent:1", ["true"]))
+    refused(lambda: client.run_sandbox(Pod("other", host_network=True, cgroup_parent="/not/a/slice")))
+    client.stop_sandbox(sandbox)
+    client.remove_sandbox(sandbox)
+    client.close()
+    cri.line("cgroup parent")
+    found = run("journalctl", "-u", "nodens-cri", "--no-pager", "-o", "cat", "POD=wanted", f"--after-cursor={cri.cursor}")
+    assert "request failed (rpc=CreateContainer" in found and "image 'example.org/absent:1' not found" in found, found
+    assert "other" not in found, found
+
+
 def test_a_missing_seccomp_profile(cri: Runtime) -> None:
     cri.configure("seccompProfile: /nosuch/seccomp.json\n")
     cri.started()
