@@ -155,6 +155,9 @@ static struct nd_error *take_metadata(const Runtime__V1__PodSandboxMetadata *met
         nd_try(cri_decode_text("the pod's name", metadata->name, REQUEST_NAME, &ret->name));
         nd_try(cri_decode_text("the pod's uid", metadata->uid, REQUEST_NAME, &ret->uid));
         nd_try(cri_decode_text("the pod's namespace", metadata->namespace_, REQUEST_NAME, &ret->namespace));
+        /* CNI_ARGS joins arguments with these, so that CNI could neither add nor delete the pod. */
+        if (strpbrk(ret->name, ";=") || strpbrk(ret->uid, ";=") || strpbrk(ret->namespace, ";="))
+                return nd_error_new(ND_INVALID, 0, "name, namespace and uid of a pod must not contain ';' or '='");
         ret->attempt = metadata->attempt;
         return nullptr;
 }

@@ -278,6 +278,18 @@ static void no_two_pods_have_the_same_ids([[maybe_unused]] void **state) {
         expect_ok(cri_request_check_sandbox(&pods, &request));
 }
 
+static void a_name_that_cni_cannot_take_is_refused([[maybe_unused]] void **state) {
+        nd_cleanup(cri_sandbox_request_done) struct cri_sandbox_request request = {};
+        struct pod_message m;
+
+        for (size_t i = 0; i < 3; i++) {
+                fill_pod(&m);
+                *(char **[]) {&m.metadata.name, &m.metadata.namespace_, &m.metadata.uid}[i] =
+                        (char *) "a;K8S_POD_NAMESPACE=kube-system";
+                expect_error(decode_pod(&m, &request), ND_INVALID, "must not contain ';' or '='");
+        }
+}
+
 static void one_attempt_is_made_once([[maybe_unused]] void **state) {
         nd_cleanup(cri_sandbox_request_done) struct cri_sandbox_request request = {};
         nd_cleanup(cri_pod_table_done) struct cri_pod_table pods = {};
@@ -444,6 +456,7 @@ int main(void) {
                 cmocka_unit_test(invalid_id_maps_are_refused),
                 cmocka_unit_test(pods_with_missing_names_or_invalid_ports_and_paths_are_refused),
                 cmocka_unit_test(no_two_pods_have_the_same_ids),
+                cmocka_unit_test(a_name_that_cni_cannot_take_is_refused),
                 cmocka_unit_test(one_attempt_is_made_once),
                 cmocka_unit_test(a_containers_users_are_its_pods),
                 cmocka_unit_test(a_containers_message_becomes_a_request),
