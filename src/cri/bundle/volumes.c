@@ -92,6 +92,11 @@ static struct nd_error *resolve(const char *path, struct cri_volume *ret) {
                                     "host path '%s' does not exist on this node; create it, or set hostPath.type to "
                                     "DirectoryOrCreate",
                                     path);
+        if (ret->file < 0 && errno == ELOOP)
+                return nd_error_new(ND_INVALID, ELOOP,
+                                    "host path '%s' leads through a link of /proc to a descriptor, root or working directory, "
+                                    "or through too many links; name the directory itself",
+                                    path);
         if (ret->file < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "open host path '%s'", path);
         ret->path = path_of(ret->file, path);
