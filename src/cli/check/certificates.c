@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "sys/file.h"
 
@@ -120,10 +121,12 @@ struct nd_error *cli_certificates_check(const char *directory, size_t *ret_regis
         nd_cleanup(nd_strings_done) struct nd_strings registries = {};
 
         list(directory, &registries);
-        *ret_registries = registries.count;
+        *ret_registries = 0;
         nd_vector_each (name, &registries) {
                 nd_autofree char *path = nd_format("%s/%s", directory, *name);
+                struct stat st;
 
+                *ret_registries += stat(path, &st) == 0 && S_ISDIR(st.st_mode);
                 nd_try(check_registry(path));
         }
         return nullptr;

@@ -225,6 +225,8 @@ int cli_ids_run(void *settings_pointer, [[maybe_unused]] int operand_count, [[ma
         nd_cleanup(view_done) struct view view = {};
         nd_autoerror struct nd_error *error = read_blocks(settings, &view);
 
+        if (nd_error_errno(error) == EACCES)
+                error = nd_error_wrap(nd_take_ptr(error), "only root may read the kubelet's files");
         if (error) {
                 (void) cli_sanitize_print_error("ids", error);
                 return 2;
