@@ -32,6 +32,7 @@ const struct nd_option cli_inspect_options[] = {
 /* ---- what the checks found ---- */
 
 struct tally {
+        size_t containers;
         size_t passed, failed, unknown;
         struct nd_text failures; /* names of failed checks */
 };
@@ -56,6 +57,7 @@ static void count_checks(const Nodens__V1__InspectAnswer *answer, struct tally *
 
                 if (detail->network)
                         count_check(ret, detail->network, "pod");
+                ret->containers += detail->n_containers;
                 for (size_t c = 0; c < detail->n_containers; c++)
                         for (size_t k = 0; k < detail->containers[c]->n_checks; k++)
                                 count_check(ret, detail->containers[c]->checks[k], detail->containers[c]->container->name);
@@ -71,7 +73,9 @@ static void print_tally(const struct tally *tally) {
                 printf("\n%s%zu of %zu checks failed: %s%s\n", red ? "\033[31m" : "", tally->failed, all,
                        nd_text_get(&tally->failures), red ? "\033[0m" : "");
         else if (all == 0)
-                puts("\nno checks: no container has run long enough");
+                puts(tally->containers > 0
+                             ? "\nno checks: no container has run long enough"
+                             : "\nno containers: 'journalctl -u nodens-cri POD=NAME' shows requests that failed");
         else if (tally->unknown > 0)
                 printf("\n%zu of %zu checks passed, the others are unknown\n", tally->passed, all);
         else

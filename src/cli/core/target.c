@@ -293,7 +293,7 @@ static enum fit fit_pod_of(const struct words *words, const Nodens__V1__PodEntry
 
 static struct nd_error *no_container(const Nodens__V1__PodEntry *pod) {
         nd_autotext struct nd_text list = ND_TEXT(LIST_TEXT);
-        nd_autofree char *text = cli_target_pod_name(pod);
+        nd_autofree char *text = cli_target_pod_name(pod), *name = cli_sanitize_text(pod->name);
         size_t number = 0;
 
         for (size_t c = 0; c < pod->n_containers; c++) {
@@ -305,8 +305,11 @@ static struct nd_error *no_container(const Nodens__V1__PodEntry *pod) {
                 if (!listed)
                         add_name(&list, number++, TARGET_LISTED, container);
         }
-        return nd_error_new(ND_NOT_FOUND, 0, "pod %s has no such container%s%s", text,
-                            list.length > 0 ? "; it has " : "; it has none", nd_text_get(&list));
+        if (list.length == 0)
+                return nd_error_new(ND_NOT_FOUND, 0,
+                                    "pod %s has no containers; 'journalctl -u nodens-cri POD=%s' shows requests that failed",
+                                    text, name);
+        return nd_error_new(ND_NOT_FOUND, 0, "pod %s has no such container; it has %s", text, nd_text_get(&list));
 }
 
 /* Explains a name without matches: does the pod not exist, or the container in it? */

@@ -93,7 +93,9 @@ static void an_ambiguous_name_is_rejected_with_a_list([[maybe_unused]] void **st
 static void a_missing_object_is_reported_with_the_existing_ones([[maybe_unused]] void **state) {
         expect_contains(meant("missing", nullptr, false), "no pod or container named 'missing'; see 'nodens pods'");
         assert_string_equal(meant("test/web/log", nullptr, false), "pod test/web has no such container; it has nginx");
-        assert_string_equal(meant("dddd", nullptr, false), "pod default/job has no such container; it has none");
+        assert_string_equal(meant("dddd", nullptr, false),
+                            "pod default/job has no containers; 'journalctl -u nodens-cri POD=job' "
+                            "shows requests that failed");
         expect_contains(meant("test/web", nullptr, true), "has no previous container");
         expect_contains(meant("ccc", nullptr, false), "no pod or container");
         expect_contains(meant("a/b/c/d", nullptr, false), "use [NAMESPACE/]POD[/CONTAINER]");
