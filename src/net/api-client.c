@@ -391,6 +391,18 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *userdata) {
         return call->answer.overflow ? CURL_WRITEFUNC_ERROR : length;
 }
 
+/* Called with each line of the head; an empty one ends it. */
+static size_t on_head(char *line, size_t size, size_t count, void *userdata) {
+        struct nd_api_call *call = userdata;
+        size_t length = size * count;
+        long status = 0;
+
+        (void) curl_easy_getinfo(call->easy, CURLINFO_RESPONSE_CODE, &status);
+        if (length == 2 && line[0] == '\r' && status >= 200 && status <= 299 && call->state == CALL_OPEN)
+                call->request.begun(call->request.userdata);
+        return length;
+}
+
 static void append(struct curl_slist **list, const char *line) {
         struct curl_slist *longer = curl_slist_append(*list, line);
 
@@ -478,6 +490,10 @@ static void open_call(struct nd_api_call *call) {
         (void) curl_easy_setopt(call->easy, CURLOPT_ERRORBUFFER, call->words);
         (void) curl_easy_setopt(call->easy, CURLOPT_WRITEFUNCTION, on_body);
         (void) curl_easy_setopt(call->easy, CURLOPT_WRITEDATA, call);
+        if (call->request.begun) {
+                (void) curl_easy_setopt(call->easy, CURLOPT_HEADERFUNCTION, on_head);
+                (void) curl_easy_setopt(call->easy, CURLOPT_HEADERDATA, call);
+        }
 }
 
 /* ---- all calls ---- */

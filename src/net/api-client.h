@@ -52,6 +52,8 @@ struct nd_api_request {
         size_t ceiling;           /* maximum size of the response body; 0: 1 MiB */
         /* Client on whose behalf; calls of one share do not delay the others. 0: our own. */
         uint64_t share;
+        /* If set, called when a 2xx response begins, before its body. */
+        void (*begun)(void *userdata);
         /* If set, receives the body of a 2xx response in pieces. An error that it returns ends the
          * request. */
         struct nd_error *(*piece)(const char *bytes, size_t length, void *userdata);

@@ -7,9 +7,11 @@
  *   where it was. Only an API server that no longer has the version (410) causes a new list. Any
  *   failure leads to @PAUSED, for a time that doubles up to @pause_most_us and has random jitter,
  *   so that replicas do not reconnect at the same time; a successful response resets it.
- *   API servers send a bookmark about every minute. A watch that received nothing for @silence_us
- *   hangs on a dead connection: it is ended, and until the next one is established the cache does
- *   not count as fresh.
+ *   API servers send a bookmark about every minute, but not while their store has not changed
+ *   since the version that the watch began with. A watch that received nothing for @silence_us is
+ *   therefore begun again from its version: the API server sends what the former one may have
+ *   missed. If the response does not begin within @begin_us, the connection is dead and everything
+ *   reconnects. Until it begins the cache may not count as fresh.
  *   A minute is long if a namespace's label decides whether a pod is refused. With @stale_us set, a
  *   quarter of that time without input triggers a check: a list of one object, which the API server
  *   answers from its store. Requests share a connection, so no response to the check means that the
@@ -30,6 +32,7 @@ enum {
 static constexpr uint64_t pause_least_us = 250 * ND_MS_US;
 static constexpr uint64_t pause_most_us = 10 * ND_SECOND_US;
 static constexpr uint64_t silence_us = 80 * ND_SECOND_US;
+static constexpr uint64_t begin_us = 20 * ND_SECOND_US;
 static constexpr uint64_t list_timeout_us = 60 * ND_SECOND_US;
 
 struct nd_api_watch {
@@ -46,6 +49,7 @@ struct nd_api_watch {
         struct nd_api_call *check;
         sd_event_source *checker;   /* nullptr: no checks beside the watch */
         bool synced, relist, again; /* again: list once more after the current one */
+        bool begun;                 /* the response of the watch */
 };
 
 static void start(struct nd_api_watch *w);
@@ -153,6 +157,15 @@ static struct nd_error *on_event(enum nd_api_event event, yyjson_val *object, vo
         return nullptr;
 }
 
+/* Events since the version follow at once. */
+static void on_begun(void *userdata) {
+        struct nd_api_watch *w = userdata;
+
+        w->begun = true;
+        w->heard_us = nd_clock_us();
+        arm(w, silence_us);
+}
+
 static struct nd_error *on_piece(const char *bytes, size_t length, void *userdata) {
         struct nd_api_watch *w = userdata;
 
@@ -181,10 +194,13 @@ static void watch(struct nd_api_watch *w) {
         nd_text_addf(&path, "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", w->settings.path,
                      (unsigned) (WATCH_SECONDS + at_random(WATCH_SECONDS)));
         nd_api_escape(&path, w->version);
-        arm(w, silence_us);
-        w->call = nd_api_send(
-                w->api,
-                &(struct nd_api_request) {.path = nd_text_get(&path), .piece = on_piece, .done = on_watch_end, .userdata = w});
+        w->begun = false;
+        arm(w, begin_us);
+        w->call = nd_api_send(w->api, &(struct nd_api_request) {.path = nd_text_get(&path),
+                                                                .begun = on_begun,
+                                                                .piece = on_piece,
+                                                                .done = on_watch_end,
+                                                                .userdata = w});
 }
 
 static void start(struct nd_api_watch *w) {
@@ -192,6 +208,13 @@ static void start(struct nd_api_watch *w) {
                 list(w);
         else
                 watch(w);
+}
+
+/* Begins a silent watch again; other requests continue. */
+static void resume(struct nd_api_watch *w) {
+        nd_api_cancel(nd_take_ptr(w->call));
+        nd_api_lines_done(&w->lines);
+        start(w);
 }
 
 /* Reconnects the watch and all requests that share its connection. */
@@ -241,14 +264,17 @@ static int on_checker(sd_event_source *source, [[maybe_unused]] uint64_t now, vo
 static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         struct nd_api_watch *w = userdata;
 
-        if (w->step == WATCHING) {
-                nd_autoerror struct nd_error *silence = nd_error_new(ND_DEADLINE, 0, "no data from the API server for %llu s",
-                                                                     (unsigned long long) (silence_us / ND_SECOND_US));
+        if (w->step == WATCHING && w->begun) {
+                resume(w);
+        } else if (w->step == WATCHING) {
+                nd_autoerror struct nd_error *silence =
+                        nd_error_new(ND_DEADLINE, 0, "no response from the API server for %llu s",
+                                     (unsigned long long) (begin_us / ND_SECOND_US));
 
                 restart(w, silence);
-                return 0;
+        } else {
+                start(w);
         }
-        start(w);
         return 0;
 }
 

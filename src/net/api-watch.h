@@ -37,6 +37,6 @@ bool nd_api_watch_is_listing(const struct nd_api_watch *watch);
  * small list: a quiet cluster stays current, an unreachable one does not. */
 bool nd_api_watch_is_current(const struct nd_api_watch *watch);
 
-/* Whether the cache is at most 90 seconds old: the watch is established, and the API server sent
- * something on it. */
+/* Whether the cache is at most 90 seconds old: the API server sent something on the watch, if only
+ * the beginning of its response. */
 bool nd_api_watch_is_fresh(const struct nd_api_watch *watch);

@@ -48,6 +48,7 @@ class Api(http.server.ThreadingHTTPServer):
         self.open: Counter[str] = Counter()
         self.hold = threading.Event()  # no answers, and no events on watches
         self.quiet = threading.Event()  # no events on watches
+        self.silent: set[str] = set()  # paths whose watches begin and never send an event
         # users whose access reviews are not answered before `release`
         self.slow_users: set[str] = set()
         self.release = threading.Event()
@@ -91,7 +92,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.count[f"GET {address.path}"] += 1
         self.wait_while_held()
         if "watch" in query:
-            self.watch()
+            self.server.count[f"WATCH {address.path}"] += 1
+            self.watch(address.path)
         elif address.path in self.server.pods:
             self.answer(self.server.pods[address.path])
         elif address.path.startswith("/api/v1/namespaces/") and not address.path.endswith("/pods"):
@@ -102,14 +104,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.answer({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": "1"},
                          "items": self.server.items.get(address.path, [])})
 
-    def watch(self) -> None:
+    def watch(self, path: str) -> None:
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         while True:
             self.wait_while_held()
-            while self.server.quiet.is_set():
+            while self.server.quiet.is_set() or path in self.server.silent:
                 time.sleep(0.05)
             data = json.dumps({"type": "BOOKMARK", "object": {"kind": "x", "metadata": {"resourceVersion": "1"}}}).encode() + b"\n"
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
