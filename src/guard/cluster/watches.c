@@ -23,6 +23,8 @@ enum {
 /* The delay lets one list serve many new grants. */
 static constexpr uint64_t relist_delay_us = 1 * ND_SECOND_US;
 static constexpr uint64_t relist_interval_us = 10 * ND_SECOND_US;
+/* An API server that has just started answers 403 until it has read roles and bindings. */
+static constexpr uint64_t forbidden_us = 30 * ND_SECOND_US;
 
 static void schedule_relist(struct guard_watches *w);
 
@@ -70,6 +72,7 @@ static void on_begin(void *userdata) {
 }
 
 static void forget_trouble(struct guard_watch *watch) {
+        watch->forbidden_us = 0;
         if (watch->trouble)
                 free(nd_take_ptr(watch->trouble));
 }
@@ -128,6 +131,15 @@ static const char *remedy(const struct guard_watch *watch, int status) {
         return "";
 }
 
+/* Whether a 403 may be that of an API server that is starting: the rights were there before. */
+static bool may_pass(struct guard_watch *watch, int status) {
+        if (status != 403 || !nd_api_watch_is_synced(watch->watch))
+                return false;
+        if (watch->forbidden_us == 0)
+                watch->forbidden_us = nd_clock_us();
+        return nd_clock_us() - watch->forbidden_us < forbidden_us;
+}
+
 /* Logged once until an object arrives again: the watch retries without limit. What concerns all
  * watches is logged by credentials.c: that the API server does not respond (no HTTP status), and
  * that it refuses the credentials. */
@@ -135,7 +147,7 @@ static void on_trouble(const struct nd_error *error, void *userdata) {
         struct guard_watch *watch = userdata;
         int status = nd_error_errno(error);
         nd_autofree char *text = nd_format("cannot read %s: %s%s", watch->path, nd_error_text(error), remedy(watch, status));
-        bool is_of_kind = status >= 400 && status != 401;
+        bool is_of_kind = status >= 400 && status != 401 && !may_pass(watch, status);
 
         nd_log(is_of_kind && !watch->trouble ? ND_LOG_WARNING : ND_LOG_DEBUG, text);
         if (is_of_kind)

@@ -40,6 +40,7 @@ struct guard_watch {
         struct nd_api_watch *watch;
         /* why the last list or watch failed; nullptr: an object was received since */
         char *trouble;
+        uint64_t forbidden_us; /* when a series of 403 began; 0: none does */
 };
 
 struct guard_watches {
