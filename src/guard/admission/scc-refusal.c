@@ -2,8 +2,9 @@
 /* scc-refusal.c - see scc-refusal.h
  *
  *      pod would be admitted by userns-root in a user namespace, but serviceaccount shop:default
- *      may not use it (kubectl create rolebinding ...); unable to validate against any security
- *      context constraint: [provider restricted-v2: ..., and 12 others: nodens lint ...]
+ *      may not use it (kubectl create rolebinding ...); a new grant takes effect within seconds;
+ *      unable to validate against any security context constraint: [provider restricted-v2: ...,
+ *      and 12 others: nodens lint ...]
  *
  * A grant comes first unless it gives access to the host, or root there. Then a change of the pod
  * comes first, and no command is printed.
@@ -142,6 +143,19 @@ static const struct nd_scc *unfilled(const struct guard_refusal *r, const struct
         return nullptr;
 }
 
+/* Returns the usable constraint that would admit the pod if a node offered user namespaces;
+ * nullptr: none. */
+static const struct nd_scc *lacking_node(const struct guard_refusal *r) {
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct nd_scc_request request = *r->request;
+
+        if (request.update || request.may_set_user_namespace)
+                return nullptr;
+        request.may_set_user_namespace = true;
+        nd_scc_choose(&request, r->pod, r->arena, &choice);
+        return choice.scc;
+}
+
 static const char *grant_text(const struct guard_refusal *r, const struct nd_scc_advice *advice) {
         const char *who = guard_refusal_subject(subject_of(r), r->arena),
                    *name = guard_refusal_name(name_of(advice->grant), r->arena);
@@ -159,8 +173,8 @@ static void add_whole(struct nd_text *text, const char *part) {
 }
 
 static void add_sentence(const struct guard_refusal *r, const struct nd_scc_advice *advice, struct nd_text *text) {
-        const struct nd_scc *scc = unfilled(r, advice);
-        bool grant_first = advice->grant && (!advice->change || !gives_host_access(advice->grant));
+        const struct nd_scc *scc = unfilled(r, advice), *nodeless = lacking_node(r);
+        bool grant_first = !nodeless && advice->grant && (!advice->change || !gives_host_access(advice->grant));
 
         if (r->request->set->count == 0)
                 nd_text_add(text, "the cluster has no security context constraints: apply nodens-guard manifest constraints");
@@ -169,6 +183,11 @@ static void add_sentence(const struct guard_refusal *r, const struct nd_scc_advi
                              "%s admits the pod only with its defaults, which the mutating webhook did not fill in: "
                              "create the pod again",
                              guard_refusal_name(name_of(scc), r->arena));
+        else if (nodeless)
+                nd_text_addf(text,
+                             "pod would be admitted by %s in a user namespace, but no schedulable node offers user "
+                             "namespaces",
+                             guard_refusal_name(name_of(nodeless), r->arena));
         else if (grant_first)
                 nd_text_add(text, grant_text(r, advice));
         else if (advice->change)
@@ -177,10 +196,11 @@ static void add_sentence(const struct guard_refusal *r, const struct nd_scc_advi
                 nd_text_addf(text, "no security context constraint %s",
                              r->request->update ? "fits the pod as it is" : "admits the pod");
         if (grant_first && !scc && !gives_host_access(advice->grant))
-                add_whole(text, nd_arena_format(r->arena, " (%s)", command(r, advice->grant)));
-        if (grant_first && advice->change)
+                add_whole(text, nd_arena_format(r->arena, " (%s); a new grant takes effect within seconds",
+                                                command(r, advice->grant)));
+        if ((grant_first || nodeless) && advice->change)
                 add_whole(text, nd_arena_format(r->arena, "; or by %s", change_text(r, advice)));
-        if (!grant_first && advice->grant)
+        if (!grant_first && !nodeless && advice->grant)
                 add_whole(text, nd_arena_format(r->arena, "; as it is it needs %s, which %s may not use",
                                                 guard_refusal_name(name_of(advice->grant), r->arena),
                                                 guard_refusal_subject(subject_of(r), r->arena)));

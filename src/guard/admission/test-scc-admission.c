@@ -168,7 +168,8 @@ static void without_a_fresh_index_the_api_server_is_queried([[maybe_unused]] voi
 
         make(&world, "enforce");
         expect_part(admitted(&world, (struct asking) {.pod = POD(C), .stale = true, .response = true}), "allowed [");
-        expect_part(admitted(&world, (struct asking) {.pod = POD(C), .stale = true}), "but user alice may not use it");
+        expect_part(admitted(&world, (struct asking) {.pod = POD(C), .stale = true}),
+                    "11 pod would be admitted by restricted-v3 in a user namespace, but no schedulable node");
 }
 
 static void access_is_checked_only_for_constraints_that_fit([[maybe_unused]] void **state) {
@@ -387,7 +388,7 @@ static void a_refusal_begins_with_what_to_do([[maybe_unused]] void **state) {
                 text,
                 "0 pod would be admitted by userns-root in a user namespace, but serviceaccount n:default may not use it "
                 "(kubectl create rolebinding userns-root-default -n n --clusterrole nodens:scc:userns-root "
-                "--serviceaccount n:default); or by restricted-v2 without "
+                "--serviceaccount n:default); a new grant takes effect within seconds; or by restricted-v2 without "
                 "spec.containers[0].securityContext.runAsUser" UNABLE "provider restricted-v3: "
                 "spec.containers[0].securityContext.runAsUser: Invalid value: 0: must be in the ranges: [1000, 65534]"));
         expect_contains(text, " others: nodens lint --json --as alice --namespace n FILE]");
@@ -396,6 +397,24 @@ static void a_refusal_begins_with_what_to_do([[maybe_unused]] void **state) {
         expect_part(admitted(&world, (struct asking) {.pod = POD(ROOT), .rbac_decides = true}),
                     "but user alice may not use it (kubectl create rolebinding userns-root-alice -n n --clusterrole "
                     "nodens:scc:userns-root --user alice)");
+}
+
+static void a_refusal_says_that_no_node_offers_user_namespaces([[maybe_unused]] void **state) {
+        nd_cleanup(guard_world_done) struct guard_world world = {};
+        nd_autofree char *text = nullptr, *own = nullptr;
+
+        make(&world, "enforce");
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"RoleBinding\",\"metadata\":{\"name\":\"b\",\"namespace\":\"n\"},\"roleRef\":{\"kind\":\"ClusterRole\","
+                "\"name\":\"nodens:scc:userns-root\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"alice\"}]}");
+        text = admitted(&world, (struct asking) {.pod = POD(ROOT), .rbac_decides = true});
+        assert_true(nd_has_prefix(text, "0 pod would be admitted by userns-root in a user namespace, but no schedulable node "
+                                        "offers user namespaces; or by restricted-v2 without "
+                                        "spec.containers[0].securityContext.runAsUser" UNABLE));
+        /* hostUsers: true is the pod's own decision */
+        own = admitted(&world, (struct asking) {.pod = POD("\"hostUsers\":true," ROOT), .rbac_decides = true});
+        assert_null(strstr(own, "no schedulable node"));
 }
 
 static void access_to_the_host_is_removed_before_it_is_granted([[maybe_unused]] void **state) {
@@ -659,6 +678,7 @@ int main(void) {
                 cmocka_unit_test(a_pod_created_before_its_ranges_may_retry),
                 cmocka_unit_test(an_unknown_namespace_is_requested),
                 cmocka_unit_test(a_refusal_begins_with_what_to_do),
+                cmocka_unit_test(a_refusal_says_that_no_node_offers_user_namespaces),
                 cmocka_unit_test(access_to_the_host_is_removed_before_it_is_granted),
                 cmocka_unit_test(no_advice_leads_to_the_next_refusal),
                 cmocka_unit_test(hostile_names_are_quoted_and_make_no_command),

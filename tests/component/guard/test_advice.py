@@ -48,7 +48,7 @@ def test_the_command_in_a_refusal_lets_the_pod_pass(plane: Plane, node: str) -> 
     ns = plane.namespace("told")
     text = reason(plane.create(ns, {}, context=ROOT, ok=False))
     command = re.match(r"pod would be admitted by userns-root in a user namespace, but serviceaccount told:default may not use it "
-                       r"\((kubectl create rolebinding [^()]*)\); or by restricted-v2 without "
+                       r"\((kubectl create rolebinding [^()]*)\); a new grant takes effect within seconds; or by restricted-v2 without "
                        r"spec\.containers\[0\]\.securityContext\.runAsUser; unable to validate", text)
     assert command, text
     assert len(text.encode()) <= LENGTH and text.count("provider ") <= 3, text
