@@ -56,6 +56,7 @@ def installed() -> Iterator[None]:
     yield
     subprocess.run(["systemctl", "stop", UNIT, "nodens-guard-token.timer", "nodens-guard-token.service"], capture_output=True)
     run("dpkg", "-P", "nodens-guard")
+    assert not FILES.exists(), "keys and token stay behind"
 
 
 def test_the_package_makes_a_directory_that_only_root_and_the_guard_read(installed: None) -> None:
@@ -117,6 +118,12 @@ def test_the_timer_writes_a_token_that_the_guard_can_read(installed: None) -> No
                                                          "nodens-system", "--duration", "24h"]
         found = (FILES / "token").stat()
         assert stat.S_IMODE(found.st_mode) == 0o640 and grp.getgrgid(found.st_gid).gr_name == "nodens-guard"
+        (FILES / "token").unlink()
+        began = time.monotonic()
+        run("systemctl", "start", "nodens-guard-token.timer")
+        eventually(lambda: (FILES / "token").exists(), "the first token of the timer")
+        assert time.monotonic() - began < 10, "the guard's unit does not start without it"
+        run("systemctl", "stop", "nodens-guard-token.timer")
         kubectl.write_text("#!/bin/sh\necho no API server >&2\nexit 1\n")
         subprocess.run(["systemctl", "start", "--no-block", "nodens-guard-token.service"], check=True)
         eventually(lambda: "no API server" in journal("nodens-guard-token.service"), "the failed renewal")
