@@ -31,6 +31,7 @@ PATIENCE = 120  # timeout in seconds for anything on a loaded host
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gate: part of the short form that CI runs; `tools/dev test guard-node-short`")
     config.addinivalue_line("markers", "node: needs a node; `tools/dev test guard-node`")
+    config.addinivalue_line("markers", "image: builds the guard's image; `tools/dev test guard-image`")
     config.addinivalue_line("markers", "slow: takes more than a minute; not in `tools/dev test guard-asan`, which CI runs")
 
 

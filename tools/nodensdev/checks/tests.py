@@ -145,6 +145,14 @@ def packages_in_guest(inside: chroot.Prepared) -> bool:
     return guest_tests.run("tests/component/package", arguments=tuple(selected(())), extra={"packages": both})
 
 
+def image_of_guard(inside: chroot.Prepared) -> bool:
+    """The guard's package in an image, as docs/guard.md builds it."""
+    for name in ("buildah", "slim"):
+        root.ensure(name)
+    package.build()
+    return pytest_on_machine("tests/component/guard/test_image.py", "-s", marks="image")(inside)
+
+
 def policy_beside_kubernetes(inside: chroot.Prepared) -> bool:
     """A share of the comparison that `tools/dev prove guard-admission` makes in full."""
     build.ensure(inside, "gcc")
@@ -264,14 +272,15 @@ SUITES = {
     "rootless-asan": Suite("rootless under ASan and UBSan", with_root("lxc", pytest("tests/component/rootless", variant="asan")),
                            default=False),
     "guard": Suite("admission beside a stock API server, without nodes",
-                   pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="not node"), default=False),
+                   pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="not node and not image"), default=False),
     "guard-asan": Suite("guard under ASan and UBSan, without its slow tests",
-                        pytest_on_machine("tests/component/guard", "-s", variant="asan", marks="not node and not slow"),
+                        pytest_on_machine("tests/component/guard", "-s", variant="asan", marks="not node and not image and not slow"),
                         default=False),
     "guard-node": Suite("admitted pods on a node with nodens-cri, podman in a pod",
                         pytest_on_machine("tests/component/guard/test_node.py", "-s", variant="gcc"), default=False),
     "guard-node-short": Suite("of guard-node: those in the gate",
                               pytest_on_machine("tests/component/guard/test_node.py", "-s", variant="gcc", marks="gate"), default=False),
+    "guard-image": Suite("the image of the guard, built from the Containerfile of docs/guard.md", image_of_guard, default=False),
     "guard-ranges": Suite("of guard: ranges of user IDs while leaders are killed",
                           pytest_on_machine("tests/component/guard/test_ranges.py", "-s", variant="gcc"), default=False),
     "testbed": Suite("guests and clusters, and that they leave nothing behind",
@@ -291,7 +300,7 @@ GROUPS = (
      ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
     ("nightly: random search and measured bounds", ("nightly",)),
     ("component: a program of ours with real peers",
-     ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "package", "journal")),
+     ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
     ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*")),
 )
 SHOWN = ("unit", "component", "cluster", "long", "nightly")
