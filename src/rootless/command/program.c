@@ -45,7 +45,7 @@
                  .kind = ND_OPTION_TEXT,                                                                                      \
                  .offset = FIELD(publish),                                                                                    \
                  .argument = "PORT,...",                                                                                      \
-                 .help = "Host ports to publish: [ADDRESS:]PORT:[ADDRESS:]PORT[/udp]"},                                       \
+                 .help = "Host ports to publish: [ADDRESS:]PORT[:[ADDRESS:]PORT][/udp], the host's first; one PORT is both"}, \
                 {.name = "dry-run",                                                                                           \
                  .kind = ND_OPTION_FLAG,                                                                                      \
                  .offset = FIELD(dry_run),                                                                                    \
@@ -150,7 +150,7 @@ static const struct nd_option_command commands[] = {
 
 const struct nd_option_program rootless_program = {
         .name = "nodens-rootless",
-        .summary = "run a whole Kubernetes node as an ordinary user",
+        .summary = "run a node in namespaces of an ordinary user",
         .commands = commands,
 };
 

@@ -175,7 +175,7 @@ static struct nd_error *check_bind(const struct rootless_bindplan_facts *facts, 
         nd_autofree char *ssh = nd_format("%s/.ssh", facts->home), *gnupg = nd_format("%s/.gnupg", facts->home);
 
         if (path[0] != '/' || nd_streq(path, "/"))
-                return refuse(path, "not an absolute path below /");
+                return refuse(path, "not an absolute path below /; write --bind \"$PWD/...\" for a relative one");
         for (size_t i = 0; i < nd_count_of(closed); i++)
                 if (within(path, closed[i]) || within(closed[i], path))
                         return refuse(path, "the node has its own; the host's sockets there would treat the node as the user");
