@@ -33,7 +33,7 @@ METHOD = """## {heading}
 - *Memory*: the proportional set size of the daemon and of the processes that it leaves running per pod, without the workload.
 - *Restart*: from the start of the daemon until all pods and containers are listed as before; it is restarted once with each number of
   pods, after the other measurements.
-- Load average of the host at the end: {load:.1f}; the benchmark has a high priority.
+- Load average of the host at the end: {load:.1f}, with the benchmark itself.
   Only the shape of a curve and ratios between columns are meaningful, not milliseconds.
 """
 
