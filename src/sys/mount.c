@@ -8,6 +8,8 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "sys/own-userns.h"
+
 /* Names the mount: an open file has a path only in /proc, which a jail may not have. */
 static struct nd_error *clone_error(int dir_fd, const char *path, int number) {
         nd_autofree char *link = nd_format("/proc/self/fd/%d", dir_fd);
@@ -30,16 +32,30 @@ struct nd_error *nd_mount_clone(int dir_fd, const char *path, bool recursive, in
         return nullptr;
 }
 
+static bool in_node(void) {
+        nd_cleanup(nd_own_userns_done) struct nd_own_userns own = {};
+        nd_autoerror struct nd_error *error = nd_own_userns_read(&own);
+
+        return !error && !own.initial;
+}
+
 struct nd_error *nd_mount_idmap(int tree_fd, int userns_fd, bool recursive) {
         struct mount_attr attributes = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t) userns_fd};
+        int number;
 
         if (nd_sys->mount_setattr(tree_fd, "", AT_EMPTY_PATH | (recursive ? AT_RECURSIVE : 0u), &attributes,
                                   sizeof attributes) == 0)
                 return nullptr;
-        if (errno == EINVAL)
+        number = errno;
+        if (number == EINVAL)
                 return nd_error_new(ND_UNIMPLEMENTED, EINVAL, "idmap a mount of %s, which does not support it here",
                                     nd_mount_fs_name(tree_fd));
-        return nd_error_new(nd_error_code_of(errno), errno, "idmap a mount of %s", nd_mount_fs_name(tree_fd));
+        if (number == EPERM && in_node())
+                return nd_error_new(ND_DENIED, EPERM,
+                                    "idmap a mount of %s, which the host mounted: a rootless node can idmap only filesystems "
+                                    "that were mounted in it",
+                                    nd_mount_fs_name(tree_fd));
+        return nd_error_new(nd_error_code_of(number), number, "idmap a mount of %s", nd_mount_fs_name(tree_fd));
 }
 
 struct nd_error *nd_mount_set(int tree_fd, uint64_t attributes, bool recursive) {
