@@ -69,6 +69,7 @@ void cri_daemon_done(struct cri_daemon *daemon) {
         sd_event_unref(parts->loop);
         cri_telemetry_free(parts->telemetry);
         nd_error_free(nd_take_ptr(daemon->failure));
+        nd_own_userns_done(&parts->users);
         cri_config_done(&parts->config);
 }
 
@@ -235,7 +236,8 @@ static struct nd_error *start_pods(struct cri_parts *parts) {
         nd_autofree char *layers = nullptr;
 
         nd_try(make_run_directories(&parts->config));
-        cri_apparmor_load(&parts->config);
+        if (parts->users.initial)
+                cri_apparmor_load(&parts->config);
         nd_try(cri_record_store_open(&parts->config, &parts->records));
         nd_try(cri_pins_open(&parts->config, &parts->pins));
         layers = nd_format("%s/layers", nd_oci_store_root(parts->images));
@@ -256,6 +258,7 @@ struct nd_error *cri_daemon_start(struct cri_daemon *daemon) {
                 return nd_error_new(ND_DENIED, 0, "nodens-cri must be root; use sudo, or 'systemctl start nodens-cri'");
         daemon->began = nd_clock_us();
         nd_try(nd_limits_raise()); /* there is a connection per container monitor */
+        nd_try(nd_own_userns_read(&parts->users));
         parts->telemetry = cri_telemetry_new();
         nd_try(start_loop(parts));
         parts->report = cri_report_new(parts);

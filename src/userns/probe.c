@@ -26,8 +26,7 @@ static constexpr uint64_t deadline_us = 5 * ND_SECOND_US;
 /* For one run of an engine; the probe needs two. */
 static constexpr uint64_t engine_deadline_us = 10 * ND_SECOND_US;
 
-/* The block that probes map to, within the IDs that our own namespace can map. */
-static struct nd_error *probe_map(struct nd_userns_map *ret) {
+struct nd_error *nd_probe_map(struct nd_userns_map *ret) {
         nd_cleanup(nd_userns_extents_done) struct nd_userns_extents own = {};
 
         nd_try(nd_userns_extents_own(&own));
@@ -50,7 +49,7 @@ static struct nd_error *probe_map(struct nd_userns_map *ret) {
 static struct nd_error *probe_namespace(struct nd_userns_map *ret_map, int *ret_fd) {
         struct nd_userns_plan plan = {.uids = ret_map, .uid_count = 1, .gids = ret_map, .gid_count = 1};
 
-        nd_try(probe_map(ret_map));
+        nd_try(nd_probe_map(ret_map));
         return nd_userns_make(&plan, ret_fd);
 }
 

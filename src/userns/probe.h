@@ -9,9 +9,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "base/error.h"
+#include "sys/userns.h"
 
-/* A user namespace with 65,536 IDs mapped to a high block. Needs privilege. */
+/* The block of IDs that probes map to: 65,536 where our own namespace has them, else what it has.
+ * ND_PRECONDITION if it has one ID only. */
+[[nodiscard]] struct nd_error *nd_probe_map(struct nd_userns_map *ret);
+
+/* A user namespace with these IDs. Needs privilege. */
 [[nodiscard]] struct nd_error *nd_probe_userns(void);
 
 /* A user namespace of an unprivileged user who maps only itself. uid (uid_t) -1 = the current

@@ -70,6 +70,7 @@ void cri_node_make(struct cri_node *node) {
         replace(&config->cni_config, nd_format("%s/net.d", node->root));
         replace(&config->monitor, nd_strdup(getenv("NODENS_MON")));
         config->systemd_cgroups = false;
+        expect_ok(nd_own_userns_read(&node->parts.users));
         assert_true(sd_event_new(&node->parts.loop) >= 0);
         expect_ok(cri_pins_open(config, &node->parts.pins));
         expect_ok(cri_record_store_open(config, &node->parts.records));
@@ -91,6 +92,7 @@ void cri_node_done(struct cri_node *node) {
         cri_build_mntns_free(node->parts.build_mntns);
         nd_oci_store_free(node->parts.images);
         sd_event_unref(node->parts.loop);
+        nd_own_userns_done(&node->parts.users);
         cri_config_done(&node->parts.config);
         assert_int_equal(umount2(mnt, MNT_DETACH), 0);
         assert_int_equal(umount2(pins, MNT_DETACH), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apparmor.c - see apparmor.h
  *
- *      requested                 with AppArmor                 without AppArmor
+ *      requested                 with AppArmor                 without, or in a rootless node
  *      nothing                   the default, if it is loaded  no profile
  *      RuntimeDefault            the default, or refused       refused
  *      Localhost                 that profile, or refused      refused
@@ -18,6 +18,7 @@
 #include "cri/core/config.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/own-userns.h"
 #include "sys/program.h"
 
 #define ENABLED "/sys/module/apparmor/parameters/enabled"
@@ -111,10 +112,24 @@ struct nd_error *cri_apparmor_choose_from(const char *loaded, const struct cri_s
                             local ? "" : "; see the log of nodens-cri's start for the reason");
 }
 
-struct nd_error *cri_apparmor_choose(const struct cri_security_profile *wanted, bool mapped, char **ret) {
+/* Profiles belong to the host: a node can neither load nor list them. */
+static struct nd_error *choose_in_node(const struct cri_security_profile *wanted, char **ret) {
+        *ret = nullptr;
+        if (wanted->kind == PROFILE_UNCONFINED || wanted->kind == PROFILE_UNSET)
+                return nullptr;
+        return nd_error_new(ND_PRECONDITION, 0,
+                            "AppArmor profile '%s': this is a rootless node, where profiles are not available; remove the "
+                            "profile, or schedule the pod to another node",
+                            wanted->kind == PROFILE_LOCALHOST ? wanted->localhost : "RuntimeDefault");
+}
+
+struct nd_error *cri_apparmor_choose(const struct nd_own_userns *users, const struct cri_security_profile *wanted, bool mapped,
+                                     char **ret) {
         nd_autofree char *loaded = nullptr;
         nd_autoerror struct nd_error *error = nullptr;
 
+        if (!users->initial)
+                return choose_in_node(wanted, ret);
         if (is_enabled())
                 error = nd_file_read_kernel(LOADED, LIST, &loaded);
         /* without securityfs the list is unknown; the OCI runtime will check */

@@ -35,6 +35,7 @@
 #include "oci/spec.h"
 #include "sys/file.h"
 #include "sys/mount.h"
+#include "sys/own-userns.h"
 #include "sys/program.h"
 
 enum {
@@ -209,11 +210,25 @@ static struct nd_error *add_seccomp(const struct cri_bundle_plan *plan, struct n
 static struct nd_error *add_apparmor(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
         if (request_of(plan)->privileged)
                 return nullptr;
-        return cri_apparmor_choose(&request_of(plan)->apparmor, plan->namespaces[POD_USER], &spec->process.apparmor);
+        return cri_apparmor_choose(plan->users, &request_of(plan)->apparmor, plan->namespaces[POD_USER],
+                                   &spec->process.apparmor);
+}
+
+/* Our capabilities that the kernel accepts for what no namespace owns. */
+static uint64_t over_kernel(const struct cri_bundle_plan *plan) {
+        return nd_own_userns_over_kernel(plan->users, cri_capabilities_own());
+}
+
+static void add_oom_score(const struct cri_bundle_plan *plan, struct nd_spec_process *process) {
+        int64_t wanted = request_of(plan)->resources.oom_score_adj;
+
+        process->has_oom_score = true;
+        process->oom_score = cri_resources_oom_score(wanted, over_kernel(plan));
+        plan->report->oom_score_clamped = wanted >= -1000 && process->oom_score > wanted;
 }
 
 /* A privileged process gets the limits of the node's init. */
-static void add_limits(struct nd_spec_process *process) {
+static void add_limits(const struct cri_bundle_plan *plan, struct nd_spec_process *process) {
         static const struct {
                 int resource;
                 const char *name;
@@ -235,7 +250,7 @@ static void add_limits(struct nd_spec_process *process) {
                 {RLIMIT_SIGPENDING, "RLIMIT_SIGPENDING"},
                 {RLIMIT_STACK, "RLIMIT_STACK"},
         };
-        bool may_raise = cri_capabilities_own() & UINT64_C(1) << CAP_SYS_RESOURCE;
+        bool may_raise = over_kernel(plan) & UINT64_C(1) << CAP_SYS_RESOURCE;
 
         for (size_t i = 0; i < nd_count_of(limits); i++) {
                 struct rlimit first, own;
@@ -255,17 +270,15 @@ static void add_limits(struct nd_spec_process *process) {
 static struct nd_error *add_security(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
         const struct cri_container_request *request = request_of(plan);
         bool mapped = plan->namespaces[POD_USER];
-        uint64_t own = cri_capabilities_own();
 
-        nd_try(cri_capabilities_choose(request, own, &spec->process.capabilities));
+        nd_try(cri_capabilities_choose(request, cri_capabilities_own(), &spec->process.capabilities));
         spec->process.no_new_privileges = request->no_new_privileges && !request->privileged;
-        spec->process.has_oom_score = true;
-        spec->process.oom_score = cri_resources_oom_score(request->resources.oom_score_adj, own);
+        add_oom_score(plan, &spec->process);
         nd_try(add_seccomp(plan, spec));
         nd_try(add_apparmor(plan, spec));
         if (request->privileged) {
                 if (!mapped)
-                        add_limits(&spec->process);
+                        add_limits(plan, &spec->process);
                 return nullptr;
         }
         nd_vector_each (path, &request->masked_paths) {
@@ -423,7 +436,9 @@ static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const
                                                            .label = labels.mount,
                                                            .build_mntns = plan->build_mntns},
                                 &tree));
-        nd_try(cri_user_resolve(tree, request_of(plan), plan->image->user, userns >= 0 ? pod->uids.count : 0, &user));
+        nd_try(cri_user_resolve(tree, request_of(plan), plan->image->user,
+                                &(struct cri_user_scope) {.ids = userns >= 0 ? pod->uids.count : 0, .node = plan->users},
+                                &user));
         nd_try(cri_declared_volumes_make(&(struct cri_declared_volumes_plan) {.image = plan->image,
                                                                               .request = request_of(plan),
                                                                               .directory = directory,
@@ -483,8 +498,8 @@ static struct nd_error *make_for_init(const struct cri_bundle_plan *plan, const 
         nd_strings_add(&spec.process.arguments, "/init");
         nd_strings_add(&spec.process.arguments, "-P");
         spec.process.no_new_privileges = true;
-        spec.process.has_oom_score = true;
-        spec.process.oom_score = cri_resources_oom_score(request_of(plan)->resources.oom_score_adj, cri_capabilities_own());
+        *plan->report = (struct cri_bundle_report) {};
+        add_oom_score(plan, &spec.process);
         (void) nd_spec_add_mount(&spec, "/proc", "proc", "proc");
         mount = nd_spec_add_mount(&spec, "/dev", "tmpfs", "tmpfs");
         nd_spec_mount_option(mount, "size=64k");
@@ -492,7 +507,6 @@ static struct nd_error *make_for_init(const struct cri_bundle_plan *plan, const 
         mount = nd_spec_add_mount(&spec, "/init", nullptr, program);
         nd_spec_mount_option(mount, "bind");
         nd_spec_mount_option(mount, "ro");
-        *plan->report = (struct cri_bundle_report) {};
         return write_spec(directory, &spec);
 }
 

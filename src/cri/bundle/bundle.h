@@ -15,16 +15,19 @@
 
 struct cri_config;
 struct cri_build_mntns;
+struct nd_own_userns;
 
 /* Results of the worker besides its error, in shared memory. */
 struct cri_bundle_report {
         uint32_t uid, gid;
         uint32_t group_count;
         uint32_t groups[USER_GROUPS_MOST];
+        bool oom_score_clamped; /* the kernel does not allow a score as low as requested */
 };
 
 struct cri_bundle_plan {
         const struct cri_config *config;
+        const struct nd_own_userns *users;
         const struct cri_container *container;
         const struct nd_oci_config *image; /* nullptr for the pod's init */
         const char *layers;

@@ -18,8 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct cri_container_request request = {.user_name = (char *) "", .strict_groups = size % 2};
         nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
         nd_autofree char *image = take(&data, &size), *passwd = take(&data, &size), *group = take(&data, &size);
-        nd_autoerror struct nd_error *error = cri_user_resolve_in(&(struct cri_user_files) {.passwd = passwd, .group = group},
-                                                                  &request, image, 65536, &user);
+        nd_autoerror struct nd_error *error =
+                cri_user_resolve_in(&(struct cri_user_files) {.passwd = passwd, .group = group}, &request, image,
+                                    &(struct cri_user_scope) {.ids = 65536}, &user);
         bool own = false;
 
         if (error) {

@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cri/bundle/apparmor.h"
+#include "sys/own-userns.h"
 
 static const char ours[] =
         "crun (unconfined)\nnodens-container (enforce)\nnodens-container-mapped (enforce)\nshop (complain)\n";
@@ -57,12 +58,37 @@ static void without_a_request_the_default_is_used_if_loaded([[maybe_unused]] voi
         gives(nullptr, PROFILE_UNCONFINED, "", false, nullptr);
 }
 
+static void a_rootless_node_has_no_profiles([[maybe_unused]] void **state) {
+        static const struct nd_own_userns node = {};
+        static const struct {
+                int kind;
+                const char *localhost, *refusal;
+        } cases[] = {
+                {PROFILE_UNSET, "", nullptr},
+                {PROFILE_UNCONFINED, "", nullptr},
+                {PROFILE_DEFAULT, "", "AppArmor profile 'RuntimeDefault': this is a rootless node"},
+                {PROFILE_LOCALHOST, "shop", "AppArmor profile 'shop': this is a rootless node"},
+        };
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                struct cri_security_profile wanted = {.kind = cases[i].kind, .localhost = (char *) cases[i].localhost};
+                char *name = nullptr;
+
+                if (cases[i].refusal)
+                        expect_error(cri_apparmor_choose(&node, &wanted, false, &name), ND_PRECONDITION, cases[i].refusal);
+                else
+                        expect_ok(cri_apparmor_choose(&node, &wanted, false, &name));
+                assert_null(name);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_default_depends_on_the_pods_user_namespace),
                 cmocka_unit_test(a_requested_profile_that_is_not_loaded_is_refused),
                 cmocka_unit_test(a_profile_that_confines_nothing_is_refused_by_name),
                 cmocka_unit_test(without_a_request_the_default_is_used_if_loaded),
+                cmocka_unit_test(a_rootless_node_has_no_profiles),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -7,6 +7,7 @@
 #include <unit/scratch.h>
 
 #include "sys/file.h"
+#include "sys/own-userns.h"
 
 static const char passwd[] = "root:x:0:0:root:/root:/bin/sh\n"
                              "# a comment: of: no: use\n"
@@ -24,6 +25,11 @@ static const char group[] = "root:x:0:\n"
                             "short\n"
                             "staff:x:50:ali,alice2";
 
+static struct nd_userns_map every_id = {.count = UINT32_MAX};
+static const struct nd_own_userns host = {
+        .initial = true, .uids = {.items = &every_id, .count = 1}, .gids = {.items = &every_id, .count = 1}};
+static const struct cri_user_scope of_host = {.node = &host};
+
 static struct cri_container_request request_of(void) {
         return (struct cri_container_request) {.user_name = (char *) ""};
 }
@@ -32,7 +38,8 @@ static struct nd_error *resolve(const struct cri_container_request *request, con
                                 struct cri_container_user *ret) {
         nd_autofree char *users = nd_strdup(passwd), *groups = nd_strdup(group);
 
-        return cri_user_resolve_in(&(struct cri_user_files) {.passwd = users, .group = groups}, request, image_user, ids, ret);
+        return cri_user_resolve_in(&(struct cri_user_files) {.passwd = users, .group = groups}, request, image_user,
+                                   &(struct cri_user_scope) {.ids = ids, .node = &host}, ret);
 }
 
 static void expect_user(const struct cri_container_request *request, const char *image_user, const char *expected) {
@@ -148,10 +155,10 @@ static void without_the_files_numbers_still_work([[maybe_unused]] void **state) 
         nd_autoclose int fd = -EBADF;
 
         expect_ok(nd_dir_open(AT_FDCWD, root, &fd));
-        expect_ok(cri_user_resolve(fd, &request, "1000:5", 0, &user));
+        expect_ok(cri_user_resolve(fd, &request, "1000:5", &of_host, &user));
         assert_int_equal(user.uid, 1000);
         assert_int_equal(user.gid, 5);
-        expect_error(cri_user_resolve(fd, &request, "alice", 0, &user), ND_INVALID, "unknown user");
+        expect_error(cri_user_resolve(fd, &request, "alice", &of_host, &user), ND_INVALID, "unknown user");
 }
 
 /* CVE-2022-23648's way out: a link in the image that leads to the host. */
@@ -166,7 +173,7 @@ static void links_in_the_image_stay_in_the_image([[maybe_unused]] void **state) 
         scratch_text(root, "real/passwd", "me:x:12:13::/:/\n");
         assert_int_equal(symlink("/../../real", link), 0);
         expect_ok(nd_dir_open(AT_FDCWD, root, &fd));
-        expect_ok(cri_user_resolve(fd, &request, "me", 0, &user));
+        expect_ok(cri_user_resolve(fd, &request, "me", &of_host, &user));
         assert_int_equal(user.uid, 12);
 }
 
@@ -182,10 +189,41 @@ static void huge_and_strange_files_are_errors_and_not_waits([[maybe_unused]] voi
         scratch_text(root, "etc/passwd", "");
         assert_int_equal(truncate(path, (off_t) 1 << 40), 0);
         expect_ok(nd_dir_open(AT_FDCWD, root, &fd));
-        expect_error(cri_user_resolve(fd, &request, "", 0, &user), ND_INVALID, "etc/passwd");
+        expect_error(cri_user_resolve(fd, &request, "", &of_host, &user), ND_INVALID, "etc/passwd");
         assert_int_equal(unlink(path), 0);
         assert_int_equal(mkfifo(path, 0600), 0);
-        expect_error(cri_user_resolve(fd, &request, "", 0, &user), ND_INVALID, "not a regular file");
+        expect_error(cri_user_resolve(fd, &request, "", &of_host, &user), ND_INVALID, "not a regular file");
+}
+
+static void a_rootless_node_has_the_ids_of_its_maps_only([[maybe_unused]] void **state) {
+        static struct nd_userns_map uids[] = {{.outside = 1000, .count = 1}, {.inside = 1, .outside = 100000, .count = 65536}};
+        static struct nd_userns_map gids[] = {{.outside = 1000, .count = 1}, {.inside = 1, .outside = 100000, .count = 60000}};
+        static const struct nd_own_userns node = {.uids = {.items = uids, .count = 2}, .gids = {.items = gids, .count = 2}};
+        static const struct cri_user_scope scope = {.node = &node};
+        struct cri_container_request request = request_of();
+        int64_t more[] = {60001};
+        static const struct {
+                const char *user, *refusal;
+        } cases[] = {
+                {"65536:60000", nullptr},
+                {"65537:0", "user 65537 does not exist on this rootless node, which has IDs 0 to 65536: use one of these"},
+                {"0:60001", "group 60001 does not exist on this rootless node, which has IDs 0 to 60000: use one of these"},
+        };
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
+                struct nd_error *error =
+                        cri_user_resolve_in(&(struct cri_user_files) {}, &request, cases[i].user, &scope, &user);
+
+                if (cases[i].refusal)
+                        expect_error(error, ND_INVALID, cases[i].refusal);
+                else
+                        expect_ok(error);
+        }
+        request.groups.items = more;
+        request.groups.count = 1;
+        expect_error(cri_user_resolve_in(&(struct cri_user_files) {}, &request, "0", &scope, &(struct cri_container_user) {}),
+                     ND_INVALID, "group 60001 does not exist on this rootless node");
 }
 
 int main(void) {
@@ -201,6 +239,7 @@ int main(void) {
                 cmocka_unit_test(without_the_files_numbers_still_work),
                 cmocka_unit_test(links_in_the_image_stay_in_the_image),
                 cmocka_unit_test(huge_and_strange_files_are_errors_and_not_waits),
+                cmocka_unit_test(a_rootless_node_has_the_ids_of_its_maps_only),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -5,6 +5,7 @@
 
 #include "oci/config.h"
 #include "sys/file.h"
+#include "sys/own-userns.h"
 
 void cri_container_user_done(struct cri_container_user *user) {
         nd_vector_done(&user->groups);
@@ -183,7 +184,7 @@ static struct nd_error *check_range(const struct cri_container_user *user, uint3
                         what = "group";
                 }
         }
-        if (ids == 0 || most < ids)
+        if (most < ids)
                 return nullptr;
         return nd_error_new(ND_INVALID, ERANGE,
                             "%s %u does not exist in the pod's user namespace, which has IDs 0 to %u: use a lower one, or "
@@ -191,8 +192,29 @@ static struct nd_error *check_range(const struct cri_container_user *user, uint3
                             what, most, ids - 1);
 }
 
+static struct nd_error *not_on_node(const char *what, uint32_t id, const struct nd_userns_maps *maps) {
+        nd_autofree char *found = nd_own_userns_describe(maps);
+
+        return nd_error_new(ND_INVALID, ERANGE,
+                            "%s %u does not exist on this rootless node, which has IDs %s: use one of these, or give the "
+                            "node's user more subordinate IDs",
+                            what, id, found);
+}
+
+/* A pod with the node's users, where those are not the host's. */
+static struct nd_error *check_node(const struct cri_container_user *user, const struct nd_own_userns *node) {
+        if (!nd_own_userns_has_uid(node, user->uid))
+                return not_on_node("user", user->uid, &node->uids);
+        nd_vector_each (group, &user->groups) {
+                if (!nd_own_userns_has_gid(node, *group))
+                        return not_on_node("group", *group, &node->gids);
+        }
+        return nullptr;
+}
+
 struct nd_error *cri_user_resolve_in(struct cri_user_files *files, const struct cri_container_request *request,
-                                     const char *image_user, uint32_t ids, struct cri_container_user *ret) {
+                                     const char *image_user, const struct cri_user_scope *scope,
+                                     struct cri_container_user *ret) {
         nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
         nd_cleanup(search_done) struct search search = {.files = files, .user = &user};
 
@@ -200,7 +222,7 @@ struct nd_error *cri_user_resolve_in(struct cri_user_files *files, const struct 
         nd_try(find_user(&search));
         nd_try(find_groups(&search, !request->strict_groups));
         nd_try(take_asked_groups(request, &user));
-        nd_try(check_range(&user, ids));
+        nd_try(scope->ids > 0 ? check_range(&user, scope->ids) : check_node(&user, scope->node));
         *ret = nd_take(user, (struct cri_container_user) {});
         return nullptr;
 }
@@ -222,10 +244,10 @@ static void user_files_done(struct cri_user_files *files) {
 }
 
 struct nd_error *cri_user_resolve(int root_fd, const struct cri_container_request *request, const char *image_user,
-                                  uint32_t ids, struct cri_container_user *ret) {
+                                  const struct cri_user_scope *scope, struct cri_container_user *ret) {
         nd_cleanup(user_files_done) struct cri_user_files files = {};
 
         nd_try(read_file(root_fd, "etc/passwd", &files.passwd));
         nd_try(read_file(root_fd, "etc/group", &files.group));
-        return cri_user_resolve_in(&files, request, image_user, ids, ret);
+        return cri_user_resolve_in(&files, request, image_user, scope, ret);
 }

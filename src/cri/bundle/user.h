@@ -9,8 +9,8 @@
  *                  in /etc/group that have the user as a member
  *
  * The two files are untrusted: their size is bounded, invalid lines are skipped, and nothing is
- * ever written to them. Numbers are as seen in the container and must be below 2^31 and, in a
- * user namespace, below its size. */
+ * ever written to them. Numbers are as seen in the container, must be below 2^31, and must exist in
+ * the pod's user namespace, or on the node. */
 #pragma once
 
 #include "cri/core/pod-table.h"
@@ -20,10 +20,18 @@ enum {
         USER_GROUPS_MOST = 4096,
 };
 
-/* root_fd is the container's root directory; ids is the size of the pod's user namespace, 0 =
- * the host's users. */
+struct nd_own_userns;
+
+/* The IDs that exist in the container. */
+struct cri_user_scope {
+        uint32_t ids; /* size of the pod's user namespace; 0 = the node's users */
+        const struct nd_own_userns *node;
+};
+
+/* root_fd is the container's root directory. */
 [[nodiscard]] struct nd_error *cri_user_resolve(int root_fd, const struct cri_container_request *request,
-                                                const char *image_user, uint32_t ids, struct cri_container_user *ret);
+                                                const char *image_user, const struct cri_user_scope *scope,
+                                                struct cri_container_user *ret);
 void cri_container_user_done(struct cri_container_user *user);
 
 /* The same with the files' contents, for tests; nullptr = the file is missing. The texts are
@@ -33,4 +41,5 @@ struct cri_user_files {
         char *group;
 };
 [[nodiscard]] struct nd_error *cri_user_resolve_in(struct cri_user_files *files, const struct cri_container_request *request,
-                                                   const char *image_user, uint32_t ids, struct cri_container_user *ret);
+                                                   const char *image_user, const struct cri_user_scope *scope,
+                                                   struct cri_container_user *ret);

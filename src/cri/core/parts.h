@@ -9,6 +9,7 @@
 
 #include "cri/core/config.h"
 #include "cri/core/pod-table.h"
+#include "sys/own-userns.h"
 
 struct cri_events;
 struct nd_oci_store;
@@ -28,6 +29,7 @@ struct cri_build_mntns;
 struct cri_parts {
         sd_event *loop;
         struct cri_config config;
+        struct nd_own_userns users; /* of the node */
         struct cri_pod_table pods;
         /* time of the last Status request, in nanoseconds since 1970; 0 = none */
         uint64_t status_asked;

@@ -15,6 +15,8 @@ static const struct {
         {"Disk quota exceeded", "raise the quota of root on that filesystem"},
         {"Read-only file system",
          "mount the filesystem writable; the kernel log ('journalctl -k') shows whether an error made it read-only"},
+        {"which the host mounted: a rootless node can idmap only",
+         "set images and state in /etc/nodens/cri.yaml to directories on a tmpfs of the node, or run these pods on other nodes"},
         {"Too many open files", "raise the limit of open files (fs.file-max, or LimitNOFILE= of the unit)"},
 };
 

@@ -23,6 +23,7 @@
 #include "cri/namespace/pins.h"
 #include "sys/file.h"
 #include "sys/namespace.h"
+#include "sys/own-userns.h"
 
 enum {
         SYSCTL_NAME = 253, /* the API's limit */
@@ -174,8 +175,9 @@ static void add_default(struct sysctls *list, const char *path, const char *valu
 }
 
 /* The kernel refuses a group that is not mapped in the user namespace. */
-static void add_ping_range(struct sysctls *list, const struct cri_sandbox_request *request) {
-        uint32_t last = request->user_namespace ? request->gids.count - 1 : INT32_MAX;
+static void add_ping_range(struct sysctls *list, const struct nd_own_userns *users,
+                           const struct cri_sandbox_request *request) {
+        uint32_t last = request->user_namespace ? request->gids.count - 1 : nd_own_userns_last_gid(users);
         nd_autofree char *range = nd_format("0 %u", last < INT32_MAX ? last : (uint32_t) INT32_MAX);
 
         add_default(list, "net/ipv4/ping_group_range", range);
@@ -193,13 +195,13 @@ static void add_requested(struct sysctls *list, const struct cri_sandbox_request
         }
 }
 
-static void list_sysctls(struct sysctls *list, const struct cri_sandbox_request *request) {
+static void list_sysctls(struct sysctls *list, const struct nd_own_userns *users, const struct cri_sandbox_request *request) {
         add_requested(list, request, false);
         if (!cri_namespaces_owned(request, POD_NET))
                 return;
         add_default(list, "net/ipv4/ip_unprivileged_port_start", "0");
         add_default(list, "net/ipv6/conf/default/accept_dad", "0");
-        add_ping_range(list, request);
+        add_ping_range(list, users, request);
 }
 
 bool cri_namespaces_have_late_sysctls(const struct cri_sandbox_request *request) {
@@ -226,7 +228,8 @@ struct nd_error *cri_namespaces_set_late_sysctls(const struct cri_config *config
 
 /* ---- set up and undo ---- */
 
-static struct nd_error *make(const struct cri_sandbox_request *request, struct nd_namespace_set *ret) {
+static struct nd_error *make(const struct nd_own_userns *users, const struct cri_sandbox_request *request,
+                             struct nd_namespace_set *ret) {
         nd_cleanup(sysctls_done) struct sysctls list = {};
         const struct nd_userns_plan user = {
                 .uids = &request->uids, .uid_count = 1, .gids = &request->gids, .gid_count = 1, .charge_to_root = true};
@@ -239,18 +242,18 @@ static struct nd_error *make(const struct cri_sandbox_request *request, struct n
                 .hostname = request->hostname[0] ? request->hostname : nullptr,
         };
 
-        list_sysctls(&list, request);
+        list_sysctls(&list, users, request);
         plan.sysctls = list.items;
         plan.sysctl_count = list.count;
         return nd_namespace_make(&plan, ret);
 }
 
-struct nd_error *cri_namespaces_make(const struct cri_config *config, const struct cri_pins *pins,
-                                     const struct cri_sandbox *sandbox) {
+struct nd_error *cri_namespaces_make(const struct cri_config *config, const struct nd_own_userns *users,
+                                     const struct cri_pins *pins, const struct cri_sandbox *sandbox) {
         nd_cleanup(nd_namespace_set_done) struct nd_namespace_set made = ND_NAMESPACE_SET_NONE;
         nd_autofree char *net = cri_path_of_netns(config, sandbox->id);
 
-        nd_try(make(&sandbox->request, &made));
+        nd_try(make(users, &sandbox->request, &made));
         if (made.net >= 0) {
                 nd_try(nd_dir_make(AT_FDCWD, config->netns, 0755));
                 nd_try(nd_namespace_pin(made.net, AT_FDCWD, net));

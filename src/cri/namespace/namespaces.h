@@ -14,6 +14,7 @@
 
 struct cri_config;
 struct cri_pins;
+struct nd_own_userns;
 
 enum cri_pod_namespace {
         POD_USER,
@@ -38,8 +39,8 @@ const char *cri_namespaces_name(enum cri_pod_namespace which);
 
 /* The functions below block and run in workers. This one makes and pins all namespaces that the
  * pod owns, brings loopback up, and sets sysctls and host name. */
-[[nodiscard]] struct nd_error *cri_namespaces_make(const struct cri_config *config, const struct cri_pins *pins,
-                                                   const struct cri_sandbox *sandbox);
+[[nodiscard]] struct nd_error *cri_namespaces_make(const struct cri_config *config, const struct nd_own_userns *users,
+                                                   const struct cri_pins *pins, const struct cri_sandbox *sandbox);
 /* Whether there are sysctls of interfaces that exist only after the network is set up. */
 [[nodiscard]] bool cri_namespaces_have_late_sysctls(const struct cri_sandbox_request *request);
 [[nodiscard]] struct nd_error *cri_namespaces_set_late_sysctls(const struct cri_config *config,

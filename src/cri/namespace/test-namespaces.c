@@ -17,6 +17,7 @@
 #include "cri/namespace/namespaces.h"
 #include "cri/namespace/pins.h"
 #include "sys/mount.h"
+#include "sys/own-userns.h"
 #include "sys/worker.h"
 
 enum { HOST = 1 << 20, COUNT = 65536 };
@@ -91,6 +92,7 @@ static void sysctls_of_an_interface_wait_for_the_network([[maybe_unused]] void *
 struct fixture {
         char *root;
         struct cri_config config;
+        struct nd_own_userns users;
         struct cri_pins *pins;
         struct cri_sandbox sandbox;
 };
@@ -112,6 +114,7 @@ static void set_up(struct fixture *f, struct cri_sandbox_request request) {
         cri_config_init(&f->config);
         replace(&f->config.run, nd_format("%s/run", f->root));
         replace(&f->config.netns, nd_format("%s/netns", f->root));
+        expect_ok(nd_own_userns_read(&f->users));
         expect_ok(cri_pins_open(&f->config, &f->pins));
 }
 
@@ -119,6 +122,7 @@ static void tear_down(struct fixture *f) {
         nd_autofree char *mnt = nd_format("%s/run/pins/mnt", f->root), *pins = nd_format("%s/run/pins", f->root);
 
         cri_pins_free(f->pins);
+        nd_own_userns_done(&f->users);
         cri_config_done(&f->config);
         assert_int_equal(umount2(mnt, MNT_DETACH), 0);
         assert_int_equal(umount2(pins, MNT_DETACH), 0);
@@ -128,7 +132,7 @@ static void tear_down(struct fixture *f) {
 static struct nd_error *make_worker(void *argument, [[maybe_unused]] int *ret_fd) {
         struct fixture *f = argument;
 
-        return cri_namespaces_make(&f->config, f->pins, &f->sandbox);
+        return cri_namespaces_make(&f->config, &f->users, f->pins, &f->sandbox);
 }
 
 static struct nd_error *undo_worker(void *argument, [[maybe_unused]] int *ret_fd) {

@@ -40,8 +40,6 @@
 #define NOTE "selftest"
 
 enum {
-        FIRST_ID = 0x7fff0000, /* outside of any block that the kubelet allocates */
-        IDS = 65536,
         PROGRAM_CEILING = 16 << 20,
 };
 
@@ -92,7 +90,8 @@ struct room {
         char *directory;
         char *layers;
         struct nd_digest chain;
-        int userns; /* -EBADF = no user namespace */
+        int userns;               /* -EBADF = no user namespace */
+        struct nd_userns_map map; /* of that user namespace */
 };
 
 static bool maps_users(enum cri_selftest_feature feature) {
@@ -162,7 +161,7 @@ static void add_mounts(const struct room *room, const char *volume, struct nd_sp
         nd_spec_mount_option(mount, "rprivate");
         if (maps_users(room->feature)) {
                 mount->idmapped = true;
-                mount->uids = mount->gids = (struct nd_userns_map) {.outside = FIRST_ID, .count = IDS};
+                mount->uids = mount->gids = room->map;
         }
         if (room->feature == SELFTEST_READ_ONLY)
                 nd_spec_mount_option(mount, "rro");
@@ -197,7 +196,7 @@ static struct nd_error *write_spec(const struct room *room) {
                 users = nd_format("/proc/%d/fd/%d", (int) getpid(), room->userns);
                 nd_spec_add_namespace(&spec, "user", users);
                 spec.user_namespace = true;
-                spec.uids = spec.gids = (struct nd_userns_map) {.outside = FIRST_ID, .count = IDS};
+                spec.uids = spec.gids = room->map;
         }
         nd_try(nd_spec_format(&spec, &text));
         nd_try(nd_dir_open(AT_FDCWD, room->directory, &fd));
@@ -231,7 +230,7 @@ static struct nd_error *run_oci_runtime(const struct room *room) {
  * in the image. */
 static struct nd_error *check_owner(const struct room *room) {
         nd_autofree char *path = nd_format("%s/rootfs/init", room->directory);
-        uint32_t expected = maps_users(room->feature) ? FIRST_ID : 0;
+        uint32_t expected = room->map.outside;
         struct stat st;
 
         if (stat(path, &st) < 0)
@@ -243,23 +242,20 @@ static struct nd_error *check_owner(const struct room *room) {
 }
 
 static struct nd_error *run_trial(struct room *room) {
-        struct nd_userns_map map = {.outside = FIRST_ID, .count = IDS};
-        struct nd_userns_plan users = {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1, .charge_to_root = true};
-        struct cri_rootfs_plan plan = {.layers = room->layers,
-                                       .chains = &room->chain,
-                                       .count = 1,
-                                       .directory = room->directory,
-                                       .userns = -EBADF,
-                                       .uid = maps_users(room->feature) ? FIRST_ID : 0,
-                                       .gid = maps_users(room->feature) ? FIRST_ID : 0};
+        struct nd_userns_plan users = {
+                .uids = &room->map, .uid_count = 1, .gids = &room->map, .gid_count = 1, .charge_to_root = true};
+        struct cri_rootfs_plan plan = {
+                .layers = room->layers, .chains = &room->chain, .count = 1, .directory = room->directory, .userns = -EBADF};
         nd_autoclose int tree = -EBADF;
 
         nd_try(make_layer(room));
         if (maps_users(room->feature)) {
+                nd_try(nd_probe_map(&room->map));
                 nd_try(nd_probe_overlay(room->config->images));
                 nd_try(nd_probe_idmap_tmpfs());
                 nd_try(nd_userns_make(&users, &room->userns));
                 plan.userns = room->userns;
+                plan.uid = plan.gid = room->map.outside;
         }
         nd_try(cri_rootfs_build(&plan, &tree));
         nd_try(cri_rootfs_attach(tree, room->directory));

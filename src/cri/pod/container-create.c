@@ -24,6 +24,7 @@
 #include "cri/pod/container-operation.h"
 #include "cri/pod/container-process.h"
 #include "cri/pod/joined-namespaces.h"
+#include "cri/stats/telemetry.h"
 #include "oci/store.h"
 #include "sys/calls.h"
 #include "sys/cgroup.h"
@@ -238,6 +239,7 @@ static struct nd_error *plan_bundle(struct cri_container_operation *operation) {
         creation->shm = cri_pod_files_path(config, container->sandbox, POD_SHM);
         creation->plan = (struct cri_bundle_plan) {
                 .config = config,
+                .users = &parts->users,
                 .container = container,
                 .image = container->internal ? nullptr : &creation->image,
                 .layers = creation->layers,
@@ -266,6 +268,8 @@ static struct nd_error *take_bundle(struct cri_container_operation *operation, i
         container->user.gid = report->gid;
         for (uint32_t i = 0; i < report->group_count && i < USER_GROUPS_MOST; i++)
                 nd_vector_push(&container->user.groups, report->groups[i]);
+        if (report->oom_score_clamped)
+                cri_telemetry_oom_score_clamped(operation->parts->telemetry);
         return tree >= 0 ? cri_rootfs_attach(tree, directory) : nullptr;
 }
 

@@ -224,9 +224,10 @@ static struct nd_error *record_first(struct cri_sandbox_operation *operation) {
 
 static struct nd_error *make(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct cri_sandbox_operation *operation = argument;
+        const struct cri_parts *parts = operation->parts;
 
-        nd_try(cri_namespaces_make(&operation->parts->config, operation->parts->pins, operation->sandbox));
-        return cri_pod_files_make(&operation->parts->config, operation->sandbox);
+        nd_try(cri_namespaces_make(&parts->config, &parts->users, parts->pins, operation->sandbox));
+        return cri_pod_files_make(&parts->config, operation->sandbox);
 }
 
 static struct nd_error *set_late_sysctls(void *argument, [[maybe_unused]] int *ret_fd) {

@@ -66,6 +66,8 @@ static void add_setting(const char *name, const char *value, void *userdata) {
 }
 
 static void describe(const struct cri_parts *parts, struct nd_text *ret) {
+        nd_autofree char *uids = nd_own_userns_describe(&parts->users.uids),
+                         *gids = nd_own_userns_describe(&parts->users.gids);
         struct nd_json_out out = {.text = ret};
 
         nd_json_open(&out, nullptr, '{');
@@ -73,6 +75,9 @@ static void describe(const struct cri_parts *parts, struct nd_text *ret) {
         nd_json_string(&out, "state", parts->config.state);
         nd_json_string(&out, "run", parts->config.run);
         nd_json_string(&out, "cgroupDriver", parts->config.systemd_cgroups ? "systemd" : "cgroupfs");
+        nd_json_string(&out, "userNamespace", parts->users.initial ? "host" : "rootless node");
+        nd_json_string(&out, "userIDs", uids);
+        nd_json_string(&out, "groupIDs", gids);
         nd_json_number(&out, "sandboxes", parts->pods.sandboxes.count);
         nd_json_number(&out, "containers", parts->pods.containers.count);
         cri_selftest_describe(parts->selftest, &out);

@@ -62,6 +62,20 @@ static void on_ran(struct nd_error *error, struct cri_sandbox *sandbox, void *us
         cri_response_with(call, &answer.base);
 }
 
+/* A rootless node has only some of the IDs that a kubelet may allocate. */
+static struct nd_error *check_ids(const struct cri_parts *parts, const struct cri_sandbox_request *request) {
+        nd_autofree char *own = nullptr;
+
+        if (!request->user_namespace || nd_own_userns_can_map(&parts->users, &request->uids, &request->gids))
+                return nullptr;
+        own = nd_own_userns_describe(&parts->users.uids);
+        return nd_error_new(
+                ND_PRECONDITION, 0,
+                "IDs %u to %u of the pod's user namespace are not part of this rootless node, which has %s, or not "
+                "of one subordinate range: give the node's user more subordinate IDs",
+                request->uids.outside, request->uids.outside + request->uids.count - 1, own);
+}
+
 static struct nd_error *check_run(struct cri_parts *parts, const struct cri_sandbox_request *request) {
         nd_autofree char *cgroup = nullptr;
         struct cri_runtime_handler handler;
@@ -74,6 +88,7 @@ static struct nd_error *check_run(struct cri_parts *parts, const struct cri_sand
         nd_try(cri_resources_cgroup(&parts->config, request->cgroup_parent, "id", &cgroup));
         if (request->user_namespace)
                 nd_try(cri_selftest_userns(parts->selftest, request->runtime_handler, request->network == NAMESPACE_NODE));
+        nd_try(check_ids(parts, request));
         return cri_request_check_sandbox(&parts->pods, request);
 }
 

@@ -64,6 +64,7 @@ struct cri_telemetry {
         struct method unknown;
         uint64_t pods[2][2]; /* [in a user namespace][started] */
         uint64_t pulls[PULL_RESULTS];
+        uint64_t oom_scores_clamped;
 };
 
 struct cri_telemetry *cri_telemetry_new(void) {
@@ -117,6 +118,11 @@ void cri_telemetry_rpc(struct cri_telemetry *telemetry, const char *name, bool k
 void cri_telemetry_pod(struct cri_telemetry *telemetry, bool user_namespace, bool started) {
         if (telemetry)
                 telemetry->pods[user_namespace][started]++;
+}
+
+void cri_telemetry_oom_score_clamped(struct cri_telemetry *telemetry) {
+        if (telemetry)
+                telemetry->oom_scores_clamped++;
 }
 
 void cri_telemetry_pull(struct cri_telemetry *telemetry, const struct nd_error *error) {
@@ -193,6 +199,9 @@ static void add_counts(const struct cri_telemetry *telemetry, struct nd_text *te
         for (unsigned i = 0; i < PULL_RESULTS; i++)
                 nd_text_addf(text, "nodens_cri_pulls_total{result=\"%s\"} %llu\n", pull_results[i],
                              (unsigned long long) telemetry->pulls[i]);
+        number(text, "nodens_cri_oom_scores_clamped_total", "counter",
+               "Containers whose OOM score is higher than requested, because nodens-cri may not lower it.",
+               telemetry->oom_scores_clamped);
 }
 
 static void add_objects(const struct cri_pod_table *pods, struct nd_text *text) {

@@ -26,6 +26,8 @@ void cri_telemetry_free(struct cri_telemetry *telemetry);
 void cri_telemetry_rpc(struct cri_telemetry *telemetry, const char *method, bool known, bool timed, enum nd_error_code code,
                        uint64_t duration_us);
 void cri_telemetry_pod(struct cri_telemetry *telemetry, bool user_namespace, bool started);
+/* a container whose OOM score is higher than requested, because we may not lower it */
+void cri_telemetry_oom_score_clamped(struct cri_telemetry *telemetry);
 /* also an import */
 void cri_telemetry_pull(struct cri_telemetry *telemetry, const struct nd_error *error);
 /* all of its callers have gone */
