@@ -78,6 +78,22 @@ void nd_spec_mount_option(struct nd_spec_mount *mount, const char *option) {
         nd_strings_add(&mount->options, option);
 }
 
+void nd_spec_add_device(struct nd_spec *spec, const char *host, const struct nd_spec_device *device) {
+        nd_autofree char *path = device->path;
+        struct nd_spec_mount *mount;
+
+        if (!spec->binds_devices || nd_streq(host, path)) {
+                nd_vector_push(&spec->devices, *device);
+                path = nullptr;
+                return;
+        }
+        mount = nd_spec_add_mount(spec, path, nullptr, host);
+        nd_spec_mount_option(mount, "bind");
+        nd_spec_mount_option(mount, "rprivate");
+        nd_spec_mount_option(mount, "nosuid");
+        nd_spec_mount_option(mount, "noexec");
+}
+
 void nd_spec_add_namespace(struct nd_spec *spec, const char *type, const char *path) {
         nd_vector_push(&spec->namespaces,
                        ((struct nd_spec_namespace) {.type = type, .path = path ? nd_strdup(path) : nullptr}));

@@ -117,6 +117,7 @@ struct nd_spec {
         bool user_namespace; /* then uids and gids are its maps, whether it is joined or created */
         struct nd_userns_map uids, gids;
         nd_vector(struct nd_spec_device) devices;
+        bool binds_devices; /* only the host's root can create devices; others bind-mount them */
         struct nd_spec_resources resources;
         nd_vector(struct nd_spec_hook) hooks;
         char *cgroup; /* linux.cgroupsPath, as the engine's cgroup manager expects it */
@@ -135,6 +136,10 @@ void nd_spec_done(struct nd_spec *spec);
 /* Adds a mount and returns it, so that options can be added. type nullptr = "bind". */
 struct nd_spec_mount *nd_spec_add_mount(struct nd_spec *spec, const char *destination, const char *type, const char *source);
 void nd_spec_mount_option(struct nd_spec_mount *mount, const char *option);
+/* Adds a device of the host; takes over its path. Where devices are bind-mounted, the engine does
+ * that from the same path; for another path a mount is added, which must come after that of
+ * /dev. */
+void nd_spec_add_device(struct nd_spec *spec, const char *host, const struct nd_spec_device *device);
 /* Path nullptr = a new one. */
 void nd_spec_add_namespace(struct nd_spec *spec, const char *type, const char *path);
 

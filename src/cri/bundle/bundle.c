@@ -170,6 +170,7 @@ static void add_namespaces(const struct cri_bundle_plan *plan, struct nd_spec *s
         if (mapped || !request_of(plan)->privileged)
                 nd_spec_add_namespace(spec, "cgroup", nullptr);
         spec->user_namespace = mapped;
+        spec->binds_devices = mapped || !plan->users->initial;
         spec->uids = pod_of(plan)->uids;
         spec->gids = pod_of(plan)->gids;
 }
@@ -353,9 +354,9 @@ static struct nd_error *make_spec(const struct cri_bundle_plan *plan, const char
         nd_try(add_security(plan, &spec));
         spec.process.selinux = nd_take_ptr(labels->process);
         spec.mount_label = nd_take_ptr(labels->mount);
-        nd_try(cri_devices_describe(request, &spec));
         add_proc_and_sys(plan, attachment, &spec);
         add_dev(plan, &spec);
+        nd_try(cri_devices_describe(request, &spec)); /* may mount them below /dev */
         add_files(plan, &spec);
         volumes_mount(request, found, &attachment->declared, &spec);
         /* last: it overrides the rest */

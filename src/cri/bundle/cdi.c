@@ -201,22 +201,11 @@ static void allow_node(const struct node *node, struct nd_spec *spec) {
         nd_vector_push(&spec->resources.devices, rule);
 }
 
-/* In a user namespace devices cannot be created: the OCI runtime bind-mounts them from the same
- * path. For another path we add the mount. */
 static void add_node(const struct node *node, struct nd_spec *spec) {
         struct nd_spec_device device = node->device;
-        struct nd_spec_mount *mount;
 
-        if (spec->user_namespace && node->host && !nd_streq(node->host, node->path)) {
-                mount = nd_spec_add_mount(spec, node->path, nullptr, node->host);
-                nd_spec_mount_option(mount, "bind");
-                nd_spec_mount_option(mount, "rprivate");
-                nd_spec_mount_option(mount, "nosuid");
-                nd_spec_mount_option(mount, "noexec");
-                return;
-        }
         device.path = nd_strdup(node->path);
-        nd_vector_push(&spec->devices, device);
+        nd_spec_add_device(spec, node->host ?: node->path, &device);
 }
 
 static struct nd_error *edit_device(const struct edit *edit, yyjson_val *value) {

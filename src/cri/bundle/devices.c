@@ -31,14 +31,15 @@ static bool is_skipped(const char *name) {
         return false;
 }
 
-static void add_device(struct nd_spec *spec, const struct stat *st, const char *path) {
-        nd_vector_push(&spec->devices, ((struct nd_spec_device) {
-                                               .path = cri_container_path_clean(path),
-                                               .type = S_ISBLK(st->st_mode) ? 'b' : 'c',
-                                               .major = major(st->st_rdev),
-                                               .minor = minor(st->st_rdev),
-                                               .mode = st->st_mode & 07777,
-                                       }));
+static void add_device(struct nd_spec *spec, const struct stat *st, const char *host, const char *path) {
+        nd_spec_add_device(spec, host,
+                           &(struct nd_spec_device) {
+                                   .path = cri_container_path_clean(path),
+                                   .type = S_ISBLK(st->st_mode) ? 'b' : 'c',
+                                   .major = major(st->st_rdev),
+                                   .minor = minor(st->st_rdev),
+                                   .mode = st->st_mode & 07777,
+                           });
 }
 
 static void allow(struct nd_spec *spec, const struct stat *st, const char *access) {
@@ -56,6 +57,7 @@ struct walk {
         struct nd_spec *spec;
         const char *access; /* nullptr = no rules: everything is allowed */
         bool node;          /* walks the node's /dev itself */
+        size_t *added;      /* by all walks for the container */
 };
 
 static struct nd_error *add_directory(struct walk *walk, const char *host, const char *inside, unsigned depth);
@@ -69,9 +71,9 @@ static struct nd_error *add_entry(struct walk *walk, const char *host, const cha
                 return add_directory(walk, host, inside, depth);
         if (!S_ISBLK(st.st_mode) && !S_ISCHR(st.st_mode))
                 return nullptr;
-        if (walk->spec->devices.count == DEVICES_MOST)
+        if ((*walk->added)++ == DEVICES_MOST)
                 return nd_error_new(ND_EXHAUSTED, 0, "more than %d devices are requested", DEVICES_MOST);
-        add_device(walk->spec, &st, inside);
+        add_device(walk->spec, &st, host, inside);
         if (walk->access)
                 allow(walk->spec, &st, walk->access);
         return nullptr;
@@ -99,21 +101,22 @@ static struct nd_error *add_directory(struct walk *walk, const char *host, const
         return nullptr;
 }
 
-static struct nd_error *add_asked(const struct cri_device_request *device, struct nd_spec *spec) {
-        struct walk walk = {.spec = spec, .access = device->permissions};
+static struct nd_error *add_asked(const struct cri_device_request *device, size_t *added, struct nd_spec *spec) {
+        struct walk walk = {.spec = spec, .access = device->permissions, .added = added};
         nd_autofree char *host = realpath(device->host_path, nullptr);
-        size_t before = spec->devices.count;
+        size_t before = *added;
 
         if (!host)
                 return nd_error_new(nd_error_code_of(errno), errno, "stat device '%s'", device->host_path);
         nd_try(add_entry(&walk, host, device->container_path, 0));
-        if (spec->devices.count == before)
+        if (*added == before)
                 return nd_error_new(ND_INVALID, 0, "'%s' is not a device", device->host_path);
         return nullptr;
 }
 
 struct nd_error *cri_devices_describe(const struct cri_container_request *request, struct nd_spec *spec) {
-        struct walk node = {.spec = spec, .node = true};
+        size_t added = 0;
+        struct walk node = {.spec = spec, .node = true, .added = &added};
 
         nd_vector_push(&spec->resources.devices,
                        ((struct nd_spec_device_rule) {
@@ -121,7 +124,7 @@ struct nd_error *cri_devices_describe(const struct cri_container_request *reques
         if (request->privileged)
                 nd_try(add_directory(&node, "/dev", "/dev", 0));
         nd_vector_each (device, &request->devices) {
-                nd_try(add_asked(device, spec));
+                nd_try(add_asked(device, &added, spec));
         }
         return nullptr;
 }

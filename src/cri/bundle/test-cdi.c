@@ -69,7 +69,7 @@ static void a_device_gets_all_edits_of_its_file([[maybe_unused]] void **state) {
 
 static void in_a_user_namespace_a_different_host_path_is_a_mount([[maybe_unused]] void **state) {
         nd_cleanup(cri_cdi_file_done) struct cri_cdi_file file = parse(vendor, false);
-        nd_cleanup(nd_spec_done) struct nd_spec spec = {.user_namespace = true};
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {.user_namespace = true, .binds_devices = true};
 
         expect_ok(cri_cdi_file_edit(&file, "vendor.com/gpu=0", look_at_device, &spec));
         assert_int_equal(spec.devices.count, 1);

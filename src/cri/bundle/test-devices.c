@@ -31,6 +31,20 @@ static void a_device_is_added_with_its_numbers_and_permissions([[maybe_unused]] 
         assert_string_equal(spec.resources.devices.items[1].access, "rw");
 }
 
+static void without_host_root_a_device_with_another_name_is_a_mount([[maybe_unused]] void **state) {
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {.binds_devices = true};
+
+        expect_ok(describe("/dev/null", "/dev/nothing", "rw", &spec));
+        expect_ok(describe("/dev/zero", "/dev/zero", "r", &spec));
+        assert_int_equal(spec.mounts.count, 1);
+        assert_string_equal(spec.mounts.items[0].source, "/dev/null");
+        assert_string_equal(spec.mounts.items[0].destination, "/dev/nothing");
+        assert_int_equal(spec.devices.count, 1);
+        assert_string_equal(spec.devices.items[0].path, "/dev/zero");
+        /* each call begins with a rule that denies all */
+        assert_int_equal(spec.resources.devices.count, 4);
+}
+
 static void links_are_followed_and_directories_walked([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
@@ -69,6 +83,7 @@ static void privileged_has_the_nodes_devices_but_not_its_terminals([[maybe_unuse
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_device_is_added_with_its_numbers_and_permissions),
+                cmocka_unit_test(without_host_root_a_device_with_another_name_is_a_mount),
                 cmocka_unit_test(links_are_followed_and_directories_walked),
                 cmocka_unit_test(a_path_that_is_not_a_device_is_an_error),
                 cmocka_unit_test(privileged_has_the_nodes_devices_but_not_its_terminals),

@@ -280,9 +280,9 @@ def test_paths_that_the_kubelet_masks_are_masked(pods: Pods) -> None:
     assert one.execute("cat /proc/kcore | head -c 1 | wc -c").stdout.strip() == "0" and one.execute("echo 1 >/proc/sysrq-trigger").code != 0
 
 
-def test_a_device_is_there_with_its_permissions(plain_pods: Pods) -> None:
-    devices = [plain_pods.pb.Device(container_path="/dev/mine", host_path="/dev/null", permissions="rw")]
-    one = plain_pods.run().container(devices=devices)
+def test_a_device_is_there_with_its_permissions(pods: Pods) -> None:
+    devices = [pods.pb.Device(container_path="/dev/mine", host_path="/dev/null", permissions="rw")]
+    one = pods.run().container(devices=devices)
     assert one.output("echo x >/dev/mine; ls -l /dev/mine").startswith("c")
 
 
