@@ -6,6 +6,7 @@
 
 #include "base/yaml.h"
 #include "sys/file.h"
+#include "sys/own-userns.h"
 
 #ifndef ND_LIBEXEC
 #define ND_LIBEXEC "/usr/libexec/nodens"
@@ -404,6 +405,14 @@ struct nd_error *cri_config_parse(const char *text, size_t length, struct cri_co
         return nd_yaml_members(text, length, CONFIG_CEILING, take_key, config);
 }
 
+/* A rootless node has no systemd of its own, and the host's cannot manage its cgroups. */
+static bool may_have_systemd(void) {
+        nd_cleanup(nd_own_userns_done) struct nd_own_userns own = {};
+        nd_autoerror struct nd_error *error = nd_own_userns_read(&own);
+
+        return error || own.initial;
+}
+
 struct nd_error *cri_config_read(const char *path, struct cri_config *ret) {
         nd_cleanup(cri_config_done) struct cri_config config = {};
         nd_autoerror struct nd_error *error = nullptr;
@@ -411,6 +420,7 @@ struct nd_error *cri_config_read(const char *path, struct cri_config *ret) {
         size_t length = 0;
 
         cri_config_init(&config);
+        config.systemd_cgroups = may_have_systemd();
         error = nd_file_read(AT_FDCWD, path ?: CRI_CONFIG_PATH, CONFIG_CEILING, &text, &length);
         if (error && (path || nd_error_code(error) != ND_NOT_FOUND))
                 return nd_take_ptr(error);

@@ -43,7 +43,7 @@ struct cri_config {
         char *crun;              /* a path, or a name looked up in PATH; the same for the others */
         char *monitor;           /* nodens-mon */
         char *init;              /* catatonit: PID 1 of a shared PID namespace */
-        bool systemd_cgroups;    /* cgroupDriver: systemd; otherwise cgroupfs */
+        bool systemd_cgroups;    /* cgroupDriver: systemd, or cgroupfs as in rootless nodes */
         char *cni_config;        /* conflists */
         char *cni_plugins;       /* directories, separated by colons */
         char *seccomp_profile;   /* profile for RuntimeDefault */
