@@ -7,6 +7,7 @@
  * outside. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Call it in a worker, which is in a mount namespace of its own afterwards. Aborts the FUSE
@@ -19,3 +20,7 @@ void cri_fuse_abort(const char *cgroup);
  * after those that all files have count: files of other types show names there that a container
  * chooses. */
 [[nodiscard]] bool cri_fuse_parse_descriptor(const char *text, uint32_t *ret);
+
+/* The same for a line of a mount table: the connection of a FUSE mount and, if ret_path is not
+ * nullptr, its path, which the caller frees. */
+[[nodiscard]] bool cri_fuse_parse_mount(const char *line, size_t length, uint32_t *ret_connection, char **ret_path);
