@@ -98,6 +98,29 @@ static void a_filesystem_that_cannot_be_idmapped_is_named([[maybe_unused]] void 
                      "idmap a mount of proc, which does not support it here");
 }
 
+/* As in a rootless node: the filesystem was mounted by the host. */
+static struct nd_error *idmap_in_node(void *directory, [[maybe_unused]] int *ret_fd) {
+        static const struct nd_userns_map map = {.outside = 1, .count = 1000};
+        nd_autoclose int node = -EBADF, tree = -EBADF, userns = -EBADF;
+
+        nd_try(make_userns(&node));
+        nd_try(nd_userns_join(node));
+        nd_try(nd_mount_namespace_private());
+        nd_try(nd_userns_make(&(struct nd_userns_plan) {.uids = &map, .uid_count = 1, .gids = &map, .gid_count = 1}, &userns));
+        nd_try(nd_mount_clone(AT_FDCWD, directory, false, &tree));
+        return nd_mount_idmap(tree, userns, false);
+}
+
+static void a_node_cannot_idmap_what_the_host_mounted([[maybe_unused]] void **state) {
+        needs_privilege();
+
+        scratch_directory root = scratch_make();
+
+        assert_int_equal(chmod(root, 0755), 0);
+        expect_error(run(idmap_in_node, root), ND_DENIED,
+                     "which the host mounted: a rootless node can idmap only filesystems");
+}
+
 static struct nd_error *make_tmpfs(void *directory, [[maybe_unused]] int *ret_fd) {
         static const struct nd_mount_fs_option options[] = {{"size", "65536"}, {"mode", "0700"}};
         nd_autoclose int tree = -EBADF;
@@ -212,6 +235,7 @@ int main(void) {
                 cmocka_unit_test(through_an_idmapped_mount_root_s_files_belong_to_the_mapped_root),
                 cmocka_unit_test(a_tree_is_cloned_by_its_descriptor_too),
                 cmocka_unit_test(a_filesystem_that_cannot_be_idmapped_is_named),
+                cmocka_unit_test(a_node_cannot_idmap_what_the_host_mounted),
                 cmocka_unit_test(a_filesystem_is_made_with_its_options),
                 cmocka_unit_test(the_kernels_message_about_a_wrong_option_is_in_the_error),
                 cmocka_unit_test(an_option_without_a_value_is_a_flag),

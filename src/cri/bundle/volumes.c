@@ -157,11 +157,9 @@ static struct nd_error *take_mapped(const struct cri_mount_request *mount, const
 
 /* The first sentence is KEP-127's, so that users find it; the rest is ours. */
 static struct nd_error *explain(struct nd_error *cause, const struct cri_volume *volume) {
-        int number = nd_error_errno(cause);
-
+        if (nd_error_errno(cause) != EINVAL)
+                return nd_error_wrap(cause, "failed to set MOUNT_ATTR_IDMAP on %s", volume->path);
         nd_error_free(cause);
-        if (number != EINVAL)
-                return nd_error_new(nd_error_code_of(number), number, "failed to set MOUNT_ATTR_IDMAP on %s", volume->path);
         return nd_error_new(
                 ND_PRECONDITION, 0,
                 "failed to set MOUNT_ATTR_IDMAP on %s: invalid argument (maybe the source filesystem doesn't support "

@@ -94,6 +94,7 @@ static void pods_and_pulls_are_counted_by_result([[maybe_unused]] void **state) 
         cri_telemetry_pull(telemetry, nullptr);
         cri_telemetry_pull(telemetry, error);
         cri_telemetry_pull_abandoned(telemetry);
+        cri_telemetry_oom_score_clamped(telemetry);
         text = counted(telemetry);
         expect_contains(text, "nodens_cri_pods_started_total{users=\"pod\"} 2\n");
         expect_contains(text, "nodens_cri_pods_failed_total{users=\"pod\"} 1\n");
@@ -102,6 +103,7 @@ static void pods_and_pulls_are_counted_by_result([[maybe_unused]] void **state) 
         expect_contains(text, "nodens_cri_pulls_total{result=\"pulled\"} 1\n");
         expect_contains(text, "nodens_cri_pulls_total{result=\"failed\"} 1\n");
         expect_contains(text, "nodens_cri_pulls_total{result=\"abandoned\"} 1\n");
+        expect_contains(text, "\nnodens_cri_oom_scores_clamped_total 1\n");
         nd_error_free(error);
         cri_telemetry_free(telemetry);
 }
