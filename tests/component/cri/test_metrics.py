@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cases of the CRI's validation suite for PodSandboxMetrics: the descriptors, and a sample for each."""
+import os
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,7 @@ def test_nodens_has_a_sample_of_pressure_devices_and_limits(pods: Pods, subject:
     pod = pods.run()
     pod.container("dd if=/dev/zero of=/file bs=1M count=4 conv=fsync; exec sleep 4321")
     expected = {"container_spec_cpu_quota", "container_spec_memory_reservation_limit_bytes", "container_ulimits_soft"}
-    if "io" in controllers():
+    if "io" in controllers() and os.environ.get("NODENS_NODE") != "memory":    # what is written there reaches no device
         expected.add("container_blkio_device_usage_total")
     if Path("/proc/pressure").exists():
         expected |= {name for name in TOLERATED if name.startswith("container_pressure_")}

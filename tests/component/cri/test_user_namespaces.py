@@ -8,8 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+import grpc
 import pytest
 from conftest import Subject
+from nodenstest import runtimes
 from nodenstest.pods import Container, Pods, eventually, mounted, refused
 
 
@@ -46,6 +48,26 @@ def test_files_that_the_block_cannot_show_belong_to_nobody(pods: Pods, tmp_path:
     pod = pods.run()
     one = pod.container(mounts=[pod.mount(tmp_path, "/mnt")])
     assert one.output("stat -c %u:%g /mnt/foreign") == "65534:65534" and one.execute("rm -f /mnt/foreign; chown 0 /mnt/foreign").code != 0
+
+
+@pytest.mark.skipif(not runtimes.rootless(), reason="only a rootless node lacks IDs")
+def test_ids_that_the_node_does_not_have_are_refused(pods: Pods) -> None:
+    last = int(Path("/proc/self/uid_map").read_text().split()[-1])
+    for first in (last - 65535 + 1, 0xF0000000):
+        users = {"userns_options": pods.user_namespace(True, host_id=first)}
+        error = refused(lambda users=users: pods.run(namespaces=users), grpc.StatusCode.FAILED_PRECONDITION)
+        assert f"IDs {first} to {first + 65535} of the pod's user namespace are not part of this rootless node, which has 0 to {last}" \
+            in error.details()
+    pods.run(namespaces={"userns_options": pods.user_namespace(True, host_id=last - 65535)})
+
+
+@pytest.mark.skipif(not runtimes.rootless(), reason="the host's root can idmap its disks")
+def test_a_volume_on_the_hosts_disk_is_refused_in_a_rootless_node(pods: Pods) -> None:
+    place = Path("/var/lib/volume")
+    place.mkdir(exist_ok=True)
+    pod = pods.run()
+    error = refused(lambda: pod.container(mounts=[pod.mount(place, "/mnt")]))
+    assert "/var/lib/volume" in error.details() and "which the host mounted" in error.details()
 
 
 def test_mounts_below_a_volume_are_mapped_too(pods: Pods, tmp_path: Path) -> None:

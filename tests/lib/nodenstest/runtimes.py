@@ -27,7 +27,7 @@ from . import registry_server
 BUILD = TOP / "build" / os.environ.get("NODENS_VARIANT", "gcc")
 SANITIZED = BUILD.name == "asan"     # the daemon's memory is not meaningful then
 CACHE = Path("/cache")
-SCRATCH = Path("/var/tmp")
+SCRATCH = Path(os.environ.get("NODENS_SCRATCH", "/var/tmp"))
 SECOND = "second.nodens.test"        # another name for the same registry, as mirrors have them
 STARTUP = 120.0
 
@@ -83,6 +83,11 @@ def translates() -> bool:
     """Whether this kernel has NAT: User-mode Linux has none."""
     program = "add table ip nodens-probe; add chain ip nodens-probe nat { type nat hook postrouting priority 100; }"
     return shutil.which("nft") is not None and subprocess.run(["unshare", "-n", "nft", program], capture_output=True).returncode == 0
+
+
+def rootless() -> bool:
+    """Whether these tests run as root of a rootless node (in_node.py)."""
+    return os.stat("/proc/self/ns/user").st_ino != 0xEFFFFFFD
 
 
 def has_controllers() -> bool:

@@ -26,7 +26,7 @@ mount --bind /share/cache /cache
 ip link set lo up
 cp /nodens/units/*.link /run/systemd/network && udevadm control --reload
 cd /nodens
-exec python3 -B -m pytest -q -W ignore::DeprecationWarning -p no:cacheprovider --color=no {arguments}
+exec {before} python3 -B -m pytest -q -W ignore::DeprecationWarning -p no:cacheprovider --color=no {arguments}
 """
 
 
@@ -48,8 +48,11 @@ def lay_out(share: Path, variant: str) -> None:
 
 
 def run(directory: str, kernel: str = "uml", variant: str = "gcc", arguments: tuple[str, ...] = (),
-        extra: dict[str, list[Path]] | None = None) -> bool:
-    """Boots a guest and runs pytest in it; its output is ours. `extra`: files for directories of the tree there."""
+        extra: dict[str, list[Path]] | None = None, before: str = "") -> bool:
+    """Boots a guest and runs pytest in it; its output is ours.
+
+    `extra`: files for directories of the tree there. `before`: words before pytest's command line.
+    """
     words = " ".join(f"'{word}'" for word in (*arguments, directory))
     with cache.scratch("guest-tests") as share:
         lay_out(share, variant)
@@ -58,7 +61,7 @@ def run(directory: str, kernel: str = "uml", variant: str = "gcc", arguments: tu
             for path in files:
                 shutil.copy(path, share / "tree" / place)
         with guest.fresh(guest.Options(kernel=kernel, memory=4096, share=share)) as one:
-            result = one.boot(SCRIPT.format(arguments=words), DEADLINE, output=sys.stdout.fileno())
+            result = one.boot(SCRIPT.format(arguments=words, before=before), DEADLINE, output=sys.stdout.fileno())
             if result.end is not guest.End.JOB_DONE:
                 machine.say(f"the guest ended without a result ({result.end.value}); the end of its console:\n{result.console_tail()}")
             return result.exit_code == 0

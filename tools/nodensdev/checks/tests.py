@@ -129,11 +129,20 @@ def pytest_of_images(directory: str, *arguments: str, place: Callable[[chroot.Pr
     return run_pytest
 
 
-def pytest_in_guest(directory: str, kernel: str, *arguments: str) -> Callable[[chroot.Prepared], bool]:
+def pytest_in_guest(directory: str, kernel: str, *arguments: str, before: str = "") -> Callable[[chroot.Prepared], bool]:
     """For tests that need a kernel with everything, and systemd."""
     def run_pytest(inside: chroot.Prepared) -> bool:
         build.ensure(inside, "gcc")
-        return guest_tests.run(directory, kernel, "gcc", tuple(selected(arguments)))
+        return guest_tests.run(directory, kernel, "gcc", tuple(selected(arguments)), before=before)
+    return run_pytest
+
+
+def pytest_in_node(place: str, directory: str, *arguments: str, variant: str = "gcc") -> Callable[[chroot.Prepared], bool]:
+    """For tests that run as root of a rootless node, with their files on the disk or in memory (tests/lib/nodenstest/in_node.py)."""
+    def run_pytest(inside: chroot.Prepared) -> bool:
+        settings = [f"{name}={value}" for name, value in prepare_runtimes(inside, variant).items()]
+        node = ["env", *settings, "python3", "-B", "-m", "nodenstest.in_node", place]
+        return inside.run([*node, *pytest_words(*selected(arguments), directory)]) == 0
     return run_pytest
 
 
@@ -180,6 +189,7 @@ def python_with_pytest() -> str:
     return "/usr/bin/python3"
 
 
+LIMITS = "memory or oom or cpu or limit or pids or cgroup or stats or metrics"    # cases of the CRI that need cgroup controllers
 COMMON = "not reboot and not versions and not throughput"    # stories that share a cluster
 SHORT = f"gate and {COMMON}"                                 # and those of the gate among them
 SUITES = {
@@ -205,6 +215,12 @@ SUITES = {
                      pytest_of_images("tests/component/cri", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-asan": Suite("cri-own with daemons, monitors and helpers under ASan and UBSan",
                       pytest_of_images("tests/component/cri", "--runtime", "nodens-cri", place=alone, variant="asan"), default=False),
+    "cri-rootless": Suite("cri-own in a rootless node, with images on the disk, then in memory", together(
+        pytest_in_node("disk", "tests/component/cri", "--runtime", "nodens-cri"),
+        pytest_in_node("memory", "tests/component/cri", "--runtime", "nodens-cri")), default=False),
+    "cri-rootless-guest": Suite("of cri-rootless: limits and what depends on them, with cgroup controllers, in a guest", pytest_in_guest(
+        "tests/component/cri", "uml", "-k", LIMITS, "--runtime", "nodens-cri",
+        before="env PYTHONPATH=/nodens/tools:/nodens/tests/lib python3 -B -m nodenstest.in_node memory"), default=False),
     "cri-memory": Suite("of cri: memory of the daemon, which ASan would distort", pytest_of_images(
         "tests/component/cri/test_scrape.py", "tests/component/cri/test_events.py", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-streaming": Suite("of cri: exec, attach and port-forward", pytest_of_images("tests/component/cri/test_streaming.py", "--runtime",
