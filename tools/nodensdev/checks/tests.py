@@ -215,10 +215,11 @@ SUITES = {
                      pytest_of_images("tests/component/cri", "--runtime", "nodens-cri", place=alone), default=False),
     "cri-asan": Suite("cri-own with daemons, monitors and helpers under ASan and UBSan",
                       pytest_of_images("tests/component/cri", "--runtime", "nodens-cri", place=alone, variant="asan"), default=False),
-    "cri-rootless": Suite("cri-own in a rootless node, with images on the disk, then in memory", together(
+    "cri-rootless": Suite("cri-own as root of a rootless node, and its pods from outside", together(
+        pytest_of_images("tests/component/rootless-pods"),
         pytest_in_node("disk", "tests/component/cri", "--runtime", "nodens-cri"),
         pytest_in_node("memory", "tests/component/cri", "--runtime", "nodens-cri")), default=False),
-    "cri-rootless-guest": Suite("of cri-rootless: limits and what depends on them, with cgroup controllers, in a guest", pytest_in_guest(
+    "cri-rootless-guest": Suite("of cri-rootless: limits, in a guest with cgroup controllers", pytest_in_guest(
         "tests/component/cri", "uml", "-k", LIMITS, "--runtime", "nodens-cri",
         before="env PYTHONPATH=/nodens/tools:/nodens/tests/lib python3 -B -m nodenstest.in_node memory"), default=False),
     "cri-memory": Suite("of cri: memory of the daemon, which ASan would distort", pytest_of_images(
