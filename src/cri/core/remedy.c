@@ -17,6 +17,8 @@ static const struct {
          "mount the filesystem writable; the kernel log ('journalctl -k') shows whether an error made it read-only"},
         {"which the host mounted: a rootless node can idmap only",
          "set images and state in /etc/nodens/cri.yaml to directories on a tmpfs of the node, or run these pods on other nodes"},
+        {"may not create any: start it with a delegated cgroup",
+         "'nodens check --rootless' shows what the user of the node lacks, and the command that delegates cgroups"},
         {"Too many open files", "raise the limit of open files (fs.file-max, or LimitNOFILE= of the unit)"},
 };
 

@@ -25,6 +25,7 @@
 #include "cri/core/config.h"
 #include "cri/oci-runtime/oci-runtime.h"
 #include "oci/spec.h"
+#include "sys/cgroup.h"
 #include "sys/child.h"
 #include "sys/file.h"
 #include "sys/program.h"
@@ -241,6 +242,21 @@ static struct nd_error *check_owner(const struct room *room) {
         return nullptr;
 }
 
+/* A rootless node without a delegated cgroup cannot create any. With the other driver systemd
+ * does it. */
+static struct nd_error *check_cgroups(const struct room *room) {
+        nd_autofree char *name = nd_format("nodens-selftest-%s-%d", room->oci_runtime.name, (int) getpid());
+        nd_autoclose int root = -EBADF;
+
+        if (room->config->systemd_cgroups)
+                return nullptr;
+        nd_try(nd_cgroup_open("/", &root));
+        nd_try(nd_error_wrap(nd_cgroup_make(root, name),
+                             "containers need cgroups, but this node may not create any: start it with a delegated cgroup"));
+        (void) nd_cgroup_remove(root, name);
+        return nullptr;
+}
+
 static struct nd_error *run_trial(struct room *room) {
         struct nd_userns_plan users = {
                 .uids = &room->map, .uid_count = 1, .gids = &room->map, .gid_count = 1, .charge_to_root = true};
@@ -248,6 +264,8 @@ static struct nd_error *run_trial(struct room *room) {
                 .layers = room->layers, .chains = &room->chain, .count = 1, .directory = room->directory, .userns = -EBADF};
         nd_autoclose int tree = -EBADF;
 
+        if (room->feature == SELFTEST_OCI_RUNTIME)
+                nd_try(check_cgroups(room));
         nd_try(make_layer(room));
         if (maps_users(room->feature)) {
                 nd_try(nd_probe_map(&room->map));

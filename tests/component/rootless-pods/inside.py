@@ -38,6 +38,7 @@ class Story:
         answer = self.pods.runtime.Status(self.pods.pb.StatusRequest(verbose=True), timeout=60)
         info = json.loads(answer.info["info"])
         return {"conditions": {one.type: one.status for one in answer.status.conditions},
+                "messages": {one.type: one.message for one in answer.status.conditions},
                 "users": {one.name: one.features.user_namespaces for one in answer.runtime_handlers},
                 "info": {name: info[name] for name in ("userNamespace", "userIDs", "cgroupDriver")},
                 "reason": info["selftest"]["userNamespaces"]}
