@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "sys/child.h"
+#include "sys/pasta.h"
 #include "sys/program.h"
 #include "userns/probe.h"
 
@@ -60,6 +61,9 @@ struct program {
         const char *package;
         const char *purpose;
         const struct broken_version *broken; /* terminated by why == nullptr */
+        /* by its output, for versions that are not numbers; nullptr = no defect is known */
+        bool (*is_defective)(const char *said);
+        const char *defect, *remedy;
 };
 
 static const struct broken_version crun_broken[] = {
@@ -72,13 +76,17 @@ static const struct broken_version crun_broken[] = {
 static const struct broken_version no_broken[] = {{}};
 
 static const struct program programs[] = {
-        {"crun", "--version", FINDING_FAIL, "crun", "runs the containers", crun_broken},
-        {"catatonit", "--version", FINDING_WARN, "catatonit", "is PID 1 of pods with a shared PID namespace", no_broken},
+        {"crun", "--version", FINDING_FAIL, "crun", "runs the containers", crun_broken, .is_defective = nullptr},
+        {"catatonit", "--version", FINDING_WARN, "catatonit", "is PID 1 of pods with a shared PID namespace", no_broken,
+         .is_defective = nullptr},
 };
 
 static const struct program programs_of_rootless[] = {
-        {"pasta", "--version", FINDING_WARN, "passt", "connects a rootless node to the network", no_broken},
-        {"slirp4netns", "--version", FINDING_NOTE, "slirp4netns", "alternative network for a rootless node", no_broken},
+        {"pasta", "--version", FINDING_WARN, "passt", "connects a rootless node to the network", no_broken,
+         nd_pasta_version_stalls, "streams out of a rootless node stall",
+         "install passt of " ND_PASTA_FIXED_TEXT " or later, for example of trixie-backports"},
+        {"slirp4netns", "--version", FINDING_NOTE, "slirp4netns", "alternative network for a rootless node", no_broken,
+         .is_defective = nullptr},
 };
 
 char *cli_program_find(const char *name) {
@@ -111,6 +119,11 @@ static const struct broken_version *find_broken(const struct program *program, c
         return nullptr;
 }
 
+/* pasta 2025 loses its version output when standard output is not a terminal. */
+static char *version_text(const char *said, const char *path) {
+        return said[0] ? nd_format("%s (%s)", said, path) : nd_format("%s, unknown version", path);
+}
+
 static void check_program(struct cli_findings *findings, const struct program *program) {
         nd_autofree char *path = cli_program_find(program->name), *said = nullptr;
         nd_autoerror struct nd_error *error = nullptr;
@@ -136,10 +149,14 @@ static void check_program(struct cli_findings *findings, const struct program *p
                                  nd_format("%s: %s", said, broken->why),
                                  nd_format("upgrade %s to %u.%u.%u or later", program->package, broken->fixed.parts[0],
                                            broken->fixed.parts[1], broken->fixed.parts[2]));
-        else
-                /* pasta 2025 loses its version output when standard output is not a terminal. */
-                cli_findings_add(findings, FINDING_OK, program->name,
-                                 said[0] ? nd_format("%s (%s)", said, path) : nd_format("%s, unknown version", path), nullptr);
+        else if (program->is_defective && program->is_defective(said)) {
+                nd_autofree char *text = version_text(said, path);
+
+                cli_findings_add(findings, FINDING_WARN, program->name, nd_format("%s: %s", text, program->defect),
+                                 nd_strdup(program->remedy));
+        } else {
+                cli_findings_add(findings, FINDING_OK, program->name, version_text(said, path), nullptr);
+        }
 }
 
 /* Tries it, since versions do not show it: distributions fix bugs without a new version. */

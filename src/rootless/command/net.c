@@ -13,6 +13,7 @@ static struct nd_error *net(struct rootless_daemon *d, const char *name) {
         nd_try(rootless_node_open(name, false, &d->node));
         nd_try(rootless_node_open_init(&d->node, &d->record, &d->pidfd));
         nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
+        rootless_supervisor_log_warning(d->supervisor);
         return rootless_daemon_wait(d);
 }
 

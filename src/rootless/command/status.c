@@ -27,6 +27,8 @@ static char *controllers_of(const struct rootless_node_record *record) {
 
 static void print_text(const struct rootless_node *node, const struct rootless_node_record *record, pid_t helper,
                        const char *controllers) {
+        const char *warning = rootless_supervisor_warning(record->net);
+
         printf("%s\n", node->name);
         printf("  init     process %d, %llu IDs\n", (int) record->pid, (unsigned long long) record->ids);
         printf("  network  %s, MTU %u", record->net, record->mtu);
@@ -35,6 +37,8 @@ static void print_text(const struct rootless_node *node, const struct rootless_n
         else if (nd_streq(record->net, "pasta") || nd_streq(record->net, "slirp4netns"))
                 printf(", NO HELPER (start it: nodens-rootless net --name %s, or the unit nodens-node-net@%s)", node->name,
                        node->name);
+        if (warning)
+                printf("\n           WARNING: %s", warning);
         printf("\n  data     %s\n", record->data ? record->data : "in memory");
         if (record->cgroup)
                 printf("  cgroup   %s, controllers: %s\n", record->cgroup,
@@ -52,6 +56,7 @@ static void print_json(struct nd_json_out *out, const struct rootless_node *node
         nd_json_string(out, "net", record->net);
         nd_json_number(out, "mtu", record->mtu);
         nd_json_number(out, "helper", (uint64_t) helper);
+        nd_json_string(out, "networkWarning", rootless_supervisor_warning(record->net));
         nd_json_string(out, "data", record->data);
         nd_json_string(out, "cgroup", record->cgroup);
         nd_json_string(out, "controllers", controllers);

@@ -34,6 +34,7 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         if (d->config.net != NET_DRIVER_HOST)
                 nd_try(rootless_services_start(d->loop, &d->node, &d->services));
         nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
+        rootless_supervisor_log_warning(d->supervisor);
         if (settings->publish)
                 nd_try(rootless_api_publish_list(d->config.name, settings->publish));
         nd_log(ND_LOG_NOTICE, "node started", nd_field("node", d->config.name));
@@ -94,6 +95,17 @@ static struct nd_error *refuse_new_settings(const struct rootless_settings *sett
         return nullptr;
 }
 
+/* The settings in force are those of the record: the unit reads a file that we do not. */
+static void warn_about_network(const struct rootless_node *node) {
+        nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
+        nd_autoclose int pidfd = -EBADF;
+        nd_autoerror struct nd_error *error = rootless_node_open_init(node, &record, &pidfd);
+        const char *warning = error ? nullptr : rootless_supervisor_warning(record.net);
+
+        if (warning)
+                fprintf(stderr, "nodens-rootless: warning: %s\n", warning);
+}
+
 static struct nd_error *background(const struct rootless_settings *settings) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
@@ -112,6 +124,7 @@ static struct nd_error *background(const struct rootless_settings *settings) {
         if (settings->publish)
                 nd_try(nd_error_wrap(rootless_api_publish_list(settings->name, settings->publish), "node '%s' is running, but",
                                      settings->name));
+        warn_about_network(&node);
         printf("node '%s' is running\n", settings->name);
         return nullptr;
 }

@@ -30,6 +30,7 @@
 #include "sys/child.h"
 #include "sys/file.h"
 #include "sys/notify.h"
+#include "sys/pasta.h"
 
 enum { HELPER_OUTPUT_BYTES = 4096 };
 
@@ -133,6 +134,27 @@ const char *rootless_supervisor_state(const struct rootless_supervisor *s) {
         return s->state ?: rootless_net_driver_name(s->plan.driver);
 }
 
+/* ---- known defects ---- */
+
+const char *rootless_supervisor_warning(const char *driver) {
+        nd_autoerror struct nd_error *error = nullptr;
+        bool stalls = false;
+
+        if (!nd_streq(driver, rootless_net_driver_name(NET_DRIVER_PASTA)))
+                return nullptr;
+        error = nd_pasta_stalls(&stalls);
+        return !error && stalls ? "streams out of the node stall with this version of pasta; "
+                                  "install passt of " ND_PASTA_FIXED_TEXT " or later"
+                                : nullptr;
+}
+
+void rootless_supervisor_log_warning(const struct rootless_supervisor *s) {
+        const char *warning = rootless_supervisor_warning(s->record->net);
+
+        if (warning)
+                nd_log(ND_LOG_WARNING, warning, nd_field("node", s->node->name));
+}
+
 /* ---- the helper ---- */
 
 static struct nd_error *start_helper(struct rootless_supervisor *s);
@@ -177,11 +199,13 @@ static void on_helper_ended(struct nd_child_result *result, void *userdata) {
 
 static struct nd_error *start_helper(struct rootless_supervisor *s) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
-        struct nd_child_plan plan = {.output_ceiling = HELPER_OUTPUT_BYTES};
+        nd_autoclose int init_pidfd = -EBADF;
+        struct nd_child_plan plan = {.output_ceiling = HELPER_OUTPUT_BYTES, .descriptors = &init_pidfd, .descriptor_count = 1};
         struct nd_error *error;
 
         if (s->helper || !rootless_netplan_helper_argv(&s->plan, s->record->pid, &argv))
                 return nullptr;
+        nd_try(rootless_process_open(s->record->pid, s->record->started, &init_pidfd));
         plan.argv = (const char *const *) argv.items;
         error = nd_child_start(s->loop, &plan, on_helper_ended, s, &s->helper);
         if (error) {

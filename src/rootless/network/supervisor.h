@@ -21,5 +21,13 @@ void rootless_supervisor_free(struct rootless_supervisor *supervisor); /* stops 
  * follows changes. */
 [[nodiscard]] const char *rootless_supervisor_state(const struct rootless_supervisor *s);
 
+/* Returns what is known against a driver on this host, with the remedy, or nullptr. Runs the helper
+ * to ask for its version. */
+[[nodiscard]] const char *rootless_supervisor_warning(const char *driver);
+
+/* Logs it, for the journal of a node that stays: on the stderr of `run` it would mix with the
+ * command's. */
+void rootless_supervisor_log_warning(const struct rootless_supervisor *s);
+
 /* Returns the PID of the recorded helper, 0 if it is not running. For `status`. */
 [[nodiscard]] pid_t rootless_supervisor_helper_pid(const struct rootless_node *node);

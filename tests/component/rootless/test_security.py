@@ -247,7 +247,8 @@ def test_no_helper_inherits_a_descriptor_of_the_caller(driver: str) -> None:
     try:
         made.start()
         text = seen.read_text()
-        assert [line for line in text.splitlines() if line.startswith("ran ")] == ["ran newuidmap", "ran newgidmap", f"ran {driver}"]
+        ran = [line for line in text.splitlines() if line.startswith("ran ")]
+        assert list(dict.fromkeys(ran)) == ["ran newuidmap", "ran newgidmap", f"ran {driver}"], "pasta is asked for its version, too"
         assert " -> /etc" not in text and " -> /var\n" not in text, text
         parts = machine.json.loads((RUNTIME / "nodens/inherits/parts").read_text())
         state = made.state()
