@@ -25,7 +25,7 @@ def run(proof: Proof) -> None:
 
 @check("nodes that last: up, status, shell, down; they outlive their launcher and their helper, and follow the machine's network")
 def nodes(proof: Proof) -> None:
-    proof.pytest("tests/component/rootless/test_node.py")
+    proof.pytest("tests/component/rootless/test_node.py", "tests/component/rootless/test_network.py")
 
 
 @check("what root of a node tries and does not get: loopback, sockets, home, bus, agents, processes, cgroups, switches")
@@ -54,7 +54,7 @@ def doctor(proof: Proof) -> None:
     proof.pytest("tests/component/rootless/test_check.py")
 
 
-@check("kube-proxy 1.36.3 in nftables mode runs inside, with a pod behind its node port; pods of two machines by VXLAN over two pastas")
+@check("kube-proxy 1.36.3 in nftables mode runs inside, with a pod behind its node port; pods of two machines by VXLAN over both helpers")
 def kubernetes(proof: Proof) -> None:
     goprograms.ensure("kubernetes")
     output = proof.pytest("-s", "tests/component/rootless/kubernetes.py")

@@ -84,10 +84,17 @@ static const struct nd_netlink_link_address *usable_address(const struct rootles
         return nullptr;
 }
 
+/* Returns the host's address of the link that its default route uses; without one, of any link. */
+static const struct nd_netlink_link_address *own_address(const struct rootless_netplan_facts *facts, int family) {
+        const struct nd_netlink_route *route = default_route(facts, family);
+
+        return usable_address(facts, family, route ? route->link : 0);
+}
+
 /* Makes one family of pasta's plan: the host's address and gateway. */
 static void copy_family(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts, int family, int slot) {
         const struct nd_netlink_route *route = default_route(facts, family);
-        const struct nd_netlink_link_address *found = usable_address(facts, family, route ? route->link : 0);
+        const struct nd_netlink_link_address *found = own_address(facts, family);
         char name[IF_NAMESIZE] = "";
 
         if (!found)
@@ -128,9 +135,8 @@ static struct nd_netlink_address host_of(const struct nd_netlink_address *networ
         return address;
 }
 
-static void make_slirp(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts) {
+static void choose_slirp_network(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts) {
         static const char *const candidates[] = {"10.0.2.0/24", "10.213.2.0/24", "172.29.213.0/24", "192.168.213.0/24"};
-        struct nd_netlink_address v6 = fixed("fd00::/64");
 
         plan->network = fixed(candidates[0]);
         for (size_t i = 0; i < nd_count_of(candidates); i++) {
@@ -141,14 +147,23 @@ static void make_slirp(struct rootless_netplan *plan, const struct rootless_netp
                         break;
                 }
         }
-        plan->addresses[V4] = host_of(&plan->network, 100);
+}
+
+/* The host's addresses without their networks: slirp4netns accepts packets from any address, but
+ * resolves only its own ones, so that even neighbours of the host are behind the gateway. */
+static void make_slirp(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts) {
+        const struct nd_netlink_link_address *v4 = own_address(facts, AF_INET), *v6 = own_address(facts, AF_INET6);
+        struct nd_netlink_address network6 = fixed("fd00::/64");
+
+        choose_slirp_network(plan, facts);
+        plan->addresses[V4] = v4 ? v4->address : host_of(&plan->network, 100);
         plan->gateways[V4] = host_of(&plan->network, 2);
         plan->dns = host_of(&plan->network, 3);
-        plan->gateways[V4].prefix = plan->dns.prefix = 32;
-        if (usable_address(facts, AF_INET6, 0)) {
-                plan->addresses[V6] = host_of(&v6, 100);
-                plan->gateways[V6] = host_of(&v6, 2);
-                plan->gateways[V6].prefix = 128;
+        plan->addresses[V4].prefix = plan->gateways[V4].prefix = plan->dns.prefix = 32;
+        if (v6) {
+                plan->addresses[V6] = v6->address;
+                plan->gateways[V6] = host_of(&network6, 2);
+                plan->addresses[V6].prefix = plan->gateways[V6].prefix = 128;
         }
 }
 
@@ -271,7 +286,8 @@ static void pasta_argv(const struct rootless_netplan *plan, int pid, struct nd_s
 }
 
 static void slirp_argv(const struct rootless_netplan *plan, int pid, struct nd_strings *argv) {
-        static const char *const always[] = {"slirp4netns", "--disable-host-loopback", "--enable-sandbox", "--enable-seccomp"};
+        static const char *const always[] = {"slirp4netns", "--disable-host-loopback", "--enable-sandbox", "--enable-seccomp",
+                                             "--exit-fd=3"};
         char text[ND_ADDRESS_TEXT];
 
         add_all(argv, always, nd_count_of(always));

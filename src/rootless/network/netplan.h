@@ -2,11 +2,11 @@
 /* netplan.h - a node's network: addresses, routes and the helper's command line, computed from the
  * host's configuration
  *
- * The node's tap has the host's own address where the helper allows it (pasta): then the address
- * that a kubelet registers, that kube-proxy uses for the node and that the API server dials is the
- * same. slirp4netns has a network of its own; it is chosen so that the host
- * has no route to it. On a bridge the node is a neighbour of the host, with an address derived from
- * its name. Nothing here does I/O. */
+ * With a helper the node's tap has the host's own addresses: then the address that a kubelet
+ * registers, that kube-proxy uses for the node and that the API server dials is the same.
+ * slirp4netns itself, the gateway and name server, is on a network of its own; it is chosen so that
+ * the host has no route to it. On a bridge the node is a neighbour of the host, with an address
+ * derived from its name. Nothing here does I/O. */
 #pragma once
 
 #include "base/strings.h"
@@ -19,6 +19,10 @@ enum rootless_net_driver {
         NET_DRIVER_NONE, /* only lo */
         NET_DRIVER_HOST, /* the host's network namespace */
 };
+
+/* Not slirp4netns: it delivers frames for 127.0.0.1 that root of the node writes to the tap. pasta
+ * of Debian 13 stalls streams out of the node instead, see sys/pasta.h. */
+#define NET_DRIVER_DEFAULT NET_DRIVER_PASTA
 
 /* The node's external link, with every driver. */
 #define NET_TAP "tap0"
@@ -61,7 +65,8 @@ void rootless_netplan_make(enum rootless_net_driver driver, uint32_t mtu, const 
 [[nodiscard]] bool rootless_netplan_equal(const struct rootless_netplan *a, const struct rootless_netplan *b);
 
 /* Makes the helper's command line for the namespaces of that process; false for drivers without a
- * helper. The list ends with a nullptr, which it counts. */
+ * helper. The list ends with a nullptr, which it counts. Descriptor 3 of the helper must be a pidfd
+ * of that process: slirp4netns, unlike pasta, does not notice the end of its namespaces. */
 [[nodiscard]] bool rootless_netplan_helper_argv(const struct rootless_netplan *plan, int pid, struct nd_strings *ret);
 
 /* Makes the node's resolv.conf: the helper's address as server, other lines as on the host. Without

@@ -124,12 +124,47 @@ static void slirp_uses_a_network_that_the_host_does_not_use([[maybe_unused]] voi
         leads(&f, ETH, "10.0.2.0/24", nullptr, 0);
         leads(&f, VPN, "10.213.0.0/16", nullptr, 0);
         rootless_netplan_make(NET_DRIVER_SLIRP, 1500, &f.facts, &plan);
-        assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "172.29.213.100");
+        assert_string_equal(nd_netlink_address_text(&plan.gateways[0], text), "172.29.213.2");
         assert_string_equal(nd_netlink_address_text(&plan.dns, text), "172.29.213.3");
         argv = joined(&plan);
         expect_contains(argv, "--disable-host-loopback --enable-sandbox --enable-seccomp ");
         expect_contains(argv, "--cidr=172.29.213.0/24 ");
         assert_null(strstr(argv, "--configure"));
+}
+
+static void slirp_gives_the_node_the_hosts_addresses([[maybe_unused]] void **state) {
+        nd_cleanup(fixture_done) struct fixture f = {};
+        nd_autofree char *argv = nullptr;
+        struct rootless_netplan plan;
+        char text[ND_ADDRESS_TEXT];
+
+        has(&f, VPN, "10.9.0.7/24", true);
+        has(&f, ETH, "192.168.1.5/24", true);
+        has(&f, ETH, "2001:db8::5/64", true);
+        leads(&f, ETH, "0.0.0.0/0", "192.168.1.1", 100);
+        leads(&f, ETH, "::/0", "fe80::1", 0);
+        rootless_netplan_make(NET_DRIVER_SLIRP, 65520, &f.facts, &plan);
+        assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "192.168.1.5");
+        assert_string_equal(nd_netlink_address_text(&plan.addresses[1], text), "2001:db8::5");
+        /* no neighbours: slirp4netns does not resolve them */
+        assert_int_equal(plan.addresses[0].prefix, 32);
+        assert_int_equal(plan.addresses[1].prefix, 128);
+        assert_string_equal(nd_netlink_address_text(&plan.gateways[0], text), "10.0.2.2");
+        assert_string_equal(nd_netlink_address_text(&plan.gateways[1], text), "fd00::2");
+        argv = joined(&plan);
+        expect_contains(argv, "--cidr=10.0.2.0/24 --enable-ipv6 ");
+}
+
+static void slirp_works_on_a_host_without_an_address([[maybe_unused]] void **state) {
+        nd_cleanup(fixture_done) struct fixture f = {};
+        struct rootless_netplan plan;
+        char text[ND_ADDRESS_TEXT];
+
+        has(&f, LO, "127.0.0.1/8", false);
+        rootless_netplan_make(NET_DRIVER_SLIRP, 65520, &f.facts, &plan);
+        assert_string_equal(nd_netlink_address_text(&plan.addresses[0], text), "10.0.2.100");
+        assert_int_equal(plan.addresses[1].family, 0);
+        assert_int_equal(plan.gateways[1].family, 0);
 }
 
 static void on_a_bridge_a_node_has_an_address_of_its_own([[maybe_unused]] void **state) {
@@ -228,6 +263,8 @@ int main(void) {
                 cmocka_unit_test(a_plan_is_made_without_a_host_network),
                 cmocka_unit_test(temporary_addresses_are_not_used),
                 cmocka_unit_test(slirp_uses_a_network_that_the_host_does_not_use),
+                cmocka_unit_test(slirp_gives_the_node_the_hosts_addresses),
+                cmocka_unit_test(slirp_works_on_a_host_without_an_address),
                 cmocka_unit_test(on_a_bridge_a_node_has_an_address_of_its_own),
                 cmocka_unit_test(an_address_on_a_bridge_is_never_reserved),
                 cmocka_unit_test(on_a_bridge_name_servers_are_reachable_from_other_hosts),

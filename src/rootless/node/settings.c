@@ -56,7 +56,9 @@ struct nd_error *rootless_config_resolve(const struct rootless_settings *setting
                 return nd_error_new(ND_INVALID, 0, "invalid node name '%s': use lowercase letters, digits and '-'",
                                     settings->name ? settings->name : "");
         config.name = nd_strdup(settings->name);
-        nd_try(rootless_net_driver_parse(net ? net : "pasta", &config.net));
+        config.net = NET_DRIVER_DEFAULT;
+        if (net)
+                nd_try(rootless_net_driver_parse(net, &config.net));
         nd_try(choose_mtu(settings, variable("NODENS_MTU", userdata), &config.mtu));
         nd_try(choose_data(data, lasting, variable, userdata, config.name, &config.data));
         config.bind = binds ? nd_strdup(binds) : nullptr;

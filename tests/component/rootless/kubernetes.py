@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from nodenstest import machine
 from nodenstest.machine import ALPHA4, HOME, ROUTER4, node
 from test_ports import add, ask
@@ -137,7 +138,8 @@ def test_kube_proxy_runs_inside_and_a_pod_behind_its_node_port_sees_the_client()
 BETA4 = "10.77.0.3"
 
 
-def make_beta() -> None:
+@pytest.fixture(scope="module")
+def beta_host() -> None:
     """Adds a second host beside alpha: the router's link becomes a bridge."""
     machine.run("ip", "netns", "add", "beta")
     machine.run("ip", "-n", "beta", "link", "set", "lo", "up")
@@ -159,8 +161,8 @@ class BetaNode(machine.Node):
         return [word.replace("/run/netns/alpha", "/run/netns/beta") for word in argv]
 
     def start(self) -> machine.Node:
-        self.process = subprocess.Popen(self.on_beta(machine.as_user(machine.PROGRAM, "up", "--foreground", "--name", self.name)),
-                                        stdout=subprocess.DEVNULL,
+        command = machine.as_user(machine.PROGRAM, "up", "--foreground", "--name", self.name, *self.options)
+        self.process = subprocess.Popen(self.on_beta(command), stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL, env=self.env, cwd="/", start_new_session=True)
         machine.wait_for(lambda: (self.state() or {}).get("helper"), 20, "the node on beta is up")
         return self
@@ -180,10 +182,11 @@ def join(made: machine.Node, own: int, other: int, remote: str) -> None:
     )
 
 
-def test_pods_of_two_hosts_reach_each_other_by_vxlan_over_two_pastas() -> None:
-    make_beta()
-    beta = BetaNode("on-beta")
-    with node("on-alpha") as alpha:
+@pytest.mark.parametrize("driver", ["pasta", "slirp4netns"])
+@pytest.mark.usefixtures("beta_host")
+def test_pods_of_two_hosts_reach_each_other_by_vxlan(driver: str) -> None:
+    beta = BetaNode(f"on-beta-{driver[:4]}", "--net", driver)
+    with node(f"on-alpha-{driver[:4]}", "--net", driver) as alpha:
         try:
             beta.start()
             for made, own in ((alpha, 1), (beta, 2)):
@@ -195,7 +198,7 @@ def test_pods_of_two_hosts_reach_each_other_by_vxlan_over_two_pastas() -> None:
                 for kind in ("tcp", "udp"):
                     said = made.shell("nsenter", "--net=/run/pod", *machine.python(machine.client(other, 5000, kind))).stdout.strip()
                     assert said == source, f"{kind} from {source} to {other}: {said}"
-            print("\npods of two machines reach each other by VXLAN over two pastas, TCP and UDP, with their own addresses")
+            print(f"\npods of two machines reach each other by VXLAN over {driver}, TCP and UDP, with their own addresses")
         finally:
             beta.down()
 

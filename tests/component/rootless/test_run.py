@@ -102,9 +102,7 @@ def test_egress_works(driver: str, address: str, kind: str) -> None:
     assert seen == (ALPHA4 if address == ROUTER4 else machine.ALPHA6), "servers see the host's address"
 
 
-def test_the_tap_has_the_hosts_addresses() -> None:
-    shown = node_run("ip", "-o", "addr", "show", "dev", "tap0").stdout
-    assert f"{ALPHA4}/24" in shown and f"{machine.ALPHA6}/64" in shown
+def test_the_mtu_is_that_of_the_option() -> None:
     assert "mtu 1400" in node_run("ip", "link", "show", "tap0", options=("--mtu", "1400")).stdout
 
 
