@@ -23,6 +23,8 @@ from nodenstest import machine
 from nodenstest.machine import ALPHA4
 
 SINK = 7001                 # on the router: target of egress
+# an address of the router behind a link with this round-trip time, for streams over a distance
+FAR4, FAR_MS = "10.99.0.1", 10
 # per setup and round, into the node: short ones, so that disturbances hit all setups alike
 STREAMS = 4
 REQUESTS, BURST = 5000, 25  # per setup and round; consecutive requests before the next setup's turn
@@ -84,6 +86,32 @@ while True:
 """
 
 
+# A link between two network namespaces that delays packets, by two tun devices. The kernel of a
+# small machine has no netem.
+DELAY = """
+import collections, fcntl, os, select, struct, sys, time
+delay = float(sys.argv[1]) / 2000
+def tun(network):
+    os.setns(os.open("/run/netns/" + network, os.O_RDONLY), os.CLONE_NEWNET)
+    fd = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+    fcntl.ioctl(fd, 0x400454ca, struct.pack("16sH22x", b"far0", 0x5001))    # TUNSETIFF: a tun with virtio headers
+    fcntl.ioctl(fd, 0x400454d0, 7)                                          # TUNSETOFFLOAD: TCP segments of 64 KiB
+    return fd
+ends = [tun("alpha"), tun("router")]; queues = [collections.deque(), collections.deque()]; print("ready", flush=True)
+while True:
+    now = time.monotonic()
+    for queue, to in zip(queues, reversed(ends)):
+        while queue and queue[0][0] <= now:
+            try: os.write(to, queue.popleft()[1])
+            except OSError: pass        # the device is not up
+    due = [queue[0][0] for queue in queues if queue]
+    for fd in select.select(ends, [], [], max(0, min(due) - time.monotonic()) if due else None)[0]:
+        try:
+            for _ in range(16): queues[ends.index(fd)].append((time.monotonic() + delay, os.read(fd, 70000)))
+        except BlockingIOError: pass
+"""
+
+
 def program(name: str) -> str:
     found = sorted(Path("/cache/go/rootlesskit").glob(f"*/{name}"), key=lambda path: path.stat().st_mtime)
     assert found, "`tools/dev gobin rootlesskit` has not been run"
@@ -111,11 +139,11 @@ def throughput(address: str, port: int, seconds: float) -> float:
     return got * 8 / (time.monotonic() - started) / 1e9
 
 
-def egress(address: str, port: int, seconds: float) -> float:
+def egress(address: str, port: int, seconds: float, target: str = machine.ROUTER4) -> float:
     """Returns Gbit/s of one stream out of the node."""
     s = connect(address, port)
     s.sendall(b"l")
-    s.sendall(f"{machine.ROUTER4} {SINK} {seconds}".encode())
+    s.sendall(f"{target} {SINK} {seconds}".encode())
     s.settimeout(30)
     return float(s.recv(100))
 
@@ -220,10 +248,31 @@ def is_process_1(pid: int) -> bool:
 
 
 @contextlib.contextmanager
-def nodens(port: int, net: str) -> Iterator[Way]:
+def far_link() -> Iterator[None]:
+    process = started([sys.executable, "-c", DELAY, str(FAR_MS)])
+    for network, words in (("alpha", ("addr", "add", "10.98.0.2/32", "dev", "far0")), ("alpha", ("link", "set", "far0", "up")),
+                           ("router", ("addr", "add", f"{FAR4}/32", "dev", "far0")), ("router", ("link", "set", "far0", "up")),
+                           ("router", ("route", "add", "10.98.0.2/32", "dev", "far0")),
+                           ("alpha", ("route", "add", f"{FAR4}/32", "dev", "far0", "src", "10.98.0.2"))):
+        machine.run("ip", "-n", network, *words)
+    try:
+        yield
+    finally:
+        end(process)
+
+
+def newer_pasta() -> dict[str, str]:
+    """An environment in which pasta is that of a newer suite."""
+    found = sorted(Path("/cache/programs/passt").glob("*/usr/bin"), key=lambda path: path.stat().st_mtime)
+    assert found, "the bench is started by `tools/dev bench rootless`, which fetches it"
+    return machine.environment(PATH=f"{found[-1]}:{os.environ['PATH']}")
+
+
+@contextlib.contextmanager
+def nodens(port: int, net: str, env: dict[str, str] | None = None) -> Iterator[Way]:
     command = machine.as_user(machine.PROGRAM, "run", f"--net={net}", "--publish", f"{port}:{port + 2},{port + 1}:{port + 3}", "--",
                               *inside(port + 2))
-    process = started(command, env=machine.environment(), cwd="/")
+    process = started(command, env=env or machine.environment(), cwd="/")
     try:
         time.sleep(0.5)
         every = below(process.pid)
@@ -263,7 +312,8 @@ def pastas() -> set[int]:
 
 WAYS: dict[str, Callable[[int], Any]] = {
     "direct": lambda port: local(port, False), "bare splice": lambda port: local(port, True),
-    "nodens, pasta": lambda port: nodens(port, "pasta"), "nodens, slirp4netns": lambda port: nodens(port, "slirp4netns"),
+    "nodens, slirp4netns": lambda port: nodens(port, "slirp4netns"), "nodens, pasta": lambda port: nodens(port, "pasta"),
+    "nodens, newer pasta": lambda port: nodens(port, "pasta", newer_pasta()),
     "nodens, lxc-user-nic": lambda port: nodens(port, "lxc-user-nic"),
     "RootlessKit, builtin": lambda port: rootlesskit(port, "slirp4netns", "builtin"),
     "RootlessKit, slirp4netns": lambda port: rootlesskit(port, "slirp4netns", "slirp4netns"),
@@ -271,8 +321,8 @@ WAYS: dict[str, Callable[[int], Any]] = {
 
 KIT = ["--copy-up=/etc", "--disable-host-loopback", "--mtu=65520"]
 STARTS: dict[str, Callable[[], list[str]]] = {
-    "nodens, pasta": lambda: [machine.PROGRAM, "run", "--"],
     "nodens, slirp4netns": lambda: [machine.PROGRAM, "run", "--net=slirp4netns", "--"],
+    "nodens, pasta": lambda: [machine.PROGRAM, "run", "--net=pasta", "--"],
     "nodens, lxc-user-nic": lambda: [machine.PROGRAM, "run", "--net=lxc-user-nic", "--"],
     "RootlessKit, builtin": lambda: [program("rootlesskit"), "--net=slirp4netns", "--port-driver=builtin", *KIT],
     "RootlessKit, slirp4netns": lambda: [program("rootlesskit"), "--net=slirp4netns", "--port-driver=slirp4netns", *KIT],
@@ -306,6 +356,8 @@ def measure(name: str, way: Way, seconds: float) -> None:
     """Measurements that need fewer turns: a stream out of the node, connections."""
     if name != "bare splice":       # ingress only
         way.rounds[-1]["egress_gbit"] = egress(way.address, way.port, seconds)
+        if "lxc" not in name:       # the router would answer on the short way
+            way.rounds[-1]["far_gbit"] = egress(way.address, way.port, 2 * seconds, FAR4)
     if way.once:
         way.connections += connections(way.address, way.once, 200)
 
@@ -346,7 +398,8 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
         if any("lxc" in name for name in names):
             stack.enter_context(machine.bridge())
         stack.enter_context(machine.servers("router", f"{machine.ROUTER4}/{machine.ECHO}"))
-        stack.callback(end, started(machine.within("router", sys.executable, "-c", SERVE, machine.ROUTER4, str(SINK))))
+        stack.callback(end, started(machine.within("router", sys.executable, "-c", SERVE, "0.0.0.0", str(SINK))))
+        stack.enter_context(far_link())
         for _ in range(given.starts):
             for name in (name for name in names if name in STARTS):
                 starts[name].append(first_connection(STARTS[name]()))
@@ -366,7 +419,7 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
             if way.pids and way.once:
                 connections(way.address, way.once, given.connections)
                 way.pss = pss(way.pids)
-    return {"seconds": given.seconds, "connections": given.connections, "burst": BURST, "streams": STREAMS,
+    return {"seconds": given.seconds, "far_ms": FAR_MS, "connections": given.connections, "burst": BURST, "streams": STREAMS,
             "stream_seconds": given.seconds / 2, "ways": {name: summary(way, starts[name]) for name, way in ways.items()}}
 
 

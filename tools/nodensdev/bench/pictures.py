@@ -128,7 +128,7 @@ def rootless(page: Page) -> Chart:
     notes = ["Into: a stream from a client on the host through a published port. Out: a stream from the node to the router.",
              "Direct: the same over loopback, without a node. Bare splice: a proxy that only copies."]
     if any(value.mark for drawn in columns for value in drawn.values.values()):
-        notes.append("* Debian 13's pasta stalls on this kernel; the section Method of the page describes it.")
+        notes.append("* pasta stalls; the section Method of the page describes it.")
     return Chart("Ports, network and start of rootless nodes", f"Medians, {page.date}; all variants share one host",
                  [Row(way, way, colours.get(way.split(",")[0], "base")) for way in table], columns, 900, notes)
 

@@ -14,7 +14,7 @@ from typing import Any
 from .. import build
 from ..command import Failure
 from ..e2e.report import commit
-from ..env import chroot, goprograms, root
+from ..env import chroot, debpackage, goprograms, root
 from ..project import BUILD, TOP
 from . import pictures, table
 
@@ -29,7 +29,8 @@ METHOD = """# Benchmarks of nodens-rootless
 ## Method
 - The benchmark runs natively on one host ({cpus} CPUs, Linux {kernel}), with the highest priority, as a user without capabilities.
   Two network namespaces represent the host and its router.
-  RootlessKit {rootlesskit} is built from its Go module; slirp4netns and pasta are those of Debian 13.
+  RootlessKit {rootlesskit} is built from its Go module; slirp4netns and pasta are those of Debian 13, *newer pasta* is passt
+  {newer_passt} of {newer_suite}.
   The MTU is 65520.
 - All variants run at the same time and take turns, {rounds} rounds in rotating order; results are medians over the rounds.
   Ratios are computed turn by turn, for incoming streams over all rows of nodens.
@@ -41,13 +42,17 @@ METHOD = """# Benchmarks of nodens-rootless
   *Request*: 10 bytes in both directions on an open connection, {burst} on each variant in turn.
   *Connection*: from `connect()` to the first byte, one after the other.
   *Out*: one stream of {seconds} s from the node to the router, through the variant's network, not its ports.
+  *Out, {far_ms} ms*: the same for twice the time over a link with a round-trip time of {far_ms} ms, which a Python program delays:
+  it forwards at most what the row *direct* shows.
   *Memory*: PSS of forwarder and init after {connections:,} connections (RootlessKit: all of its processes).
   *Start*: from the launcher's exec until a program inside has made a TCP connection to the router.
-- Debian 13's pasta stalls on this kernel for streams out of a node, with nodens and with RootlessKit: the sender waits for
-  acknowledgements until its retransmission timer expires.
-  Senders with small buffers do not stall (`net.ipv4.tcp_wmem` of 256 KiB and `tcp_rto_min_us` of 5000 in the node gave 1.4 Gbit/s
-  instead of hundredths).
-  nodens does not set them, because they may reduce the throughput over long distances, which was not measured.
+- Debian 13's pasta stalls streams out of a node, with nodens and with RootlessKit, at all distances.
+  It announces a larger window to the node than its socket on the host has room for, drops what does not fit, and sends two duplicate
+  acknowledgements at most; the sender needs three, and waits for its retransmission timer instead.
+  The newer pasta announces the room in its socket, except to destinations that reply within 10 us, which are on the same host, as
+  the router here: there it stalls, too.
+  Plain pasta, without nodens, behaves the same, with MTUs from 1500 to 65520.
+  Senders with small buffers do not stall, but are slow over distances, and each pod has its own buffer sizes: nodens does not set them.
 - *Direct* is the same without a node, over loopback; *bare splice* is a proxy of two threads that only splice.
   nodens preserves the client's address, with the rules and the connection tracking that this needs; whether RootlessKit's drivers
   did was not checked.
@@ -56,7 +61,8 @@ METHOD = """# Benchmarks of nodens-rootless
 COLUMNS = (("gbit", "in (Gbit/s)", "{:.1f}"), ("cpu_per_gbit", "CPU (s/Gbit)", "{:.3f}"), ("request_p50_us", "request p50 (us)", "{:.0f}"),
            ("request_p99_us", "p99 (us)", "{:.0f}"), ("connection_p50_us", "connection p50 (us)", "{:.0f}"),
            ("connection_p99_us", "p99 (us)", "{:.0f}"),
-           ("egress_gbit", "out (Gbit/s)", "{:.2f}"), ("pss_mb", "memory (MB)", "{:.1f}"), ("start_ms", "start (ms)", "{:.0f}"))
+           ("egress_gbit", "out (Gbit/s)", "{:.2f}"), ("far_gbit", "out, 10 ms (Gbit/s)", "{:.2f}"),
+           ("pss_mb", "memory (MB)", "{:.1f}"), ("start_ms", "start (ms)", "{:.0f}"))
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ def run(rounds: int) -> dict[str, Any]:
     """The raw figures, with where they come from."""
     goprograms.ensure("rootlesskit")
     root.ensure("lxc")
+    debpackage.unpacked(*debpackage.PASST)
     RESULTS.mkdir(parents=True, exist_ok=True)
     target = RESULTS / "rootless-raw.json"
     target.unlink(missing_ok=True)
@@ -92,6 +99,7 @@ def run(rounds: int) -> dict[str, Any]:
     return {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "rounds": rounds, "cpus": os.cpu_count(),
             "load": os.getloadavg()[0],
             "kernel": os.uname().release.split("-")[0],
+            "newer_passt": debpackage.PASST[1], "newer_suite": debpackage.PASST[2],
             "rootlesskit": goprograms.pinned_version("rootlesskit", "github.com/rootless-containers/rootlesskit/v3"), **measured}
 
 
