@@ -13,8 +13,8 @@
 
 #include "base/log.h"
 #include "guard/core/config.h"
-#include "guard/core/expiry.h"
 #include "guard/server/issue.h"
+#include "net/certificate-expiry.h"
 #include "sys/file.h"
 
 enum {
@@ -109,7 +109,7 @@ static struct nd_error *make(const struct guard_certificate_settings *settings, 
         const char *path = settings->directory ? settings->directory : GUARD_DIRECTORY;
         nd_cleanup(guard_issued_done) struct guard_issued ca = {}, server = {};
         nd_autoclose int directory = -EBADF;
-        char when[GUARD_EXPIRY_TEXT];
+        char when[ND_CERTIFICATE_EXPIRY_TEXT];
         mode_t key_mode = 0600;
         time_t expires = 0;
 
@@ -118,9 +118,9 @@ static struct nd_error *make(const struct guard_certificate_settings *settings, 
         nd_try(nd_error_wrap(guard_issue_server(&ca, names, settings->days > 0 ? settings->days : SERVER_DAYS, &server), "%s",
                              path));
         nd_try(nd_error_wrap(write_pair(directory, "tls", &server, key_mode), "%s", path));
-        nd_try(guard_expiry_read(server.certificate, server.key, &expires));
+        nd_try(nd_certificate_expiry_read(server.certificate, server.key, &expires));
         (void) printf("%s/tls.crt is valid until %s; API servers verify it with %s/ca.crt\n", path,
-                      guard_expiry_text(expires, when), path);
+                      nd_certificate_expiry_text(expires, when), path);
         return nullptr;
 }
 

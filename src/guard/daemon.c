@@ -109,8 +109,9 @@ static struct nd_error *start_client(struct guard_daemon *guard) {
         const struct nd_kubeconfig *cluster = &guard->credentials.config;
 
         nd_try(guard_health_start(&guard->health, guard->loop, &guard->watches));
-        guard->credentials.path = guard->config.kubeconfig;
-        nd_try(nd_error_wrap(guard_credentials_start(&guard->credentials, guard->loop, &guard->health, &guard->api), "%s",
+        nd_try(nd_error_wrap(guard_credentials_start(&guard->credentials, guard->config.kubeconfig, guard->loop,
+                                                     &guard->health, &guard->api),
+                             "%s",
                              guard->config.kubeconfig
                                      ? "credentials for the API server (CREDENTIALS in nodens-guard(8) says how to "
                                        "make them)"
@@ -183,7 +184,7 @@ void guard_daemon_done(struct guard_daemon *guard) {
         free(guard->namespace);
         guard_access_reviews_free(guard->access_reviews);
         nd_api_free(guard->api);
-        guard_credentials_done(&guard->credentials);
+        nd_api_credentials_done(&guard->credentials);
         guard_store_done(&guard->store);
         guard_rbac_done(&guard->rbac);
         sd_event_unref(guard->loop);

@@ -15,7 +15,7 @@ struct guard_daemon {
         char *identity;  /* unique among all guards */
         char *namespace; /* of the objects that guards share: the Lease and the record of ranges */
         struct guard_health health;
-        struct guard_credentials credentials;
+        struct nd_api_credentials credentials;
         struct guard_watches watches;
         struct guard_webhook webhook;
         struct guard_routes routes;

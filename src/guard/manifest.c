@@ -6,9 +6,9 @@
 
 #include "base/log.h"
 #include "guard/core/config.h"
-#include "guard/core/expiry.h"
 #include "guard/install/install-manifest.h"
 #include "guard/install/yaml-out.h"
+#include "net/certificate-expiry.h"
 #include "sys/file.h"
 
 enum {
@@ -152,7 +152,7 @@ static struct nd_error *read_ca(const char *option, const char *path, char **ret
         time_t expires = 0;
 
         nd_try(nd_error_wrap(nd_file_read_kernel(path, CA_BYTES, &text), "--%s", option));
-        nd_try(nd_error_wrap(guard_expiry_read(text, nullptr, &expires), "--%s: '%s'", option, path));
+        nd_try(nd_error_wrap(nd_certificate_expiry_read(text, nullptr, &expires), "--%s: '%s'", option, path));
         if (strstr(text, "PRIVATE KEY")) {
                 explicit_bzero(text, strlen(text));
                 return nd_error_new(ND_INVALID, 0, "--%s: '%s' contains a private key; give a file with certificates only",

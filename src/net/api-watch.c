@@ -81,6 +81,11 @@ static void trouble(struct nd_api_watch *w, const struct nd_error *error) {
                 w->settings.trouble(error, w->settings.userdata);
 }
 
+static void add_query(const struct nd_api_watch *w, struct nd_text *path) {
+        if (w->settings.query)
+                nd_text_addf(path, "&%s", w->settings.query);
+}
+
 /* ---- the list ---- */
 
 static void take_page(struct nd_api_watch *w, const struct nd_api_page *page) {
@@ -130,6 +135,7 @@ static void list(struct nd_api_watch *w) {
 
         w->step = LISTING;
         nd_text_addf(&path, "%s?limit=%u", w->settings.path, w->settings.page > 0 ? w->settings.page : PAGE);
+        add_query(w, &path);
         if (w->continuation) {
                 nd_text_add(&path, "&continue=");
                 nd_api_escape(&path, w->continuation);
@@ -194,6 +200,7 @@ static void watch(struct nd_api_watch *w) {
         nd_text_addf(&path, "%s?watch=true&allowWatchBookmarks=true&timeoutSeconds=%u&resourceVersion=", w->settings.path,
                      (unsigned) (WATCH_SECONDS + at_random(WATCH_SECONDS)));
         nd_api_escape(&path, w->version);
+        add_query(w, &path);
         w->begun = false;
         arm(w, begin_us);
         w->call = nd_api_send(w->api, &(struct nd_api_request) {.path = nd_text_get(&path),
@@ -252,6 +259,7 @@ static int on_checker(sd_event_source *source, [[maybe_unused]] uint64_t now, vo
         if (w->check || w->step != WATCHING || nd_clock_us() - w->current_us < quarter_us)
                 return 0;
         nd_text_addf(&path, "%s?limit=1", w->settings.path);
+        add_query(w, &path);
         w->check = nd_api_send(w->api, &(struct nd_api_request) {.path = nd_text_get(&path),
                                                                  .timeout_us = quarter_us,
                                                                  .ceiling = ND_API_PAGE_BYTES,

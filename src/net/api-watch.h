@@ -9,7 +9,10 @@ struct nd_api_watch;
 
 struct nd_api_watch_settings {
         const char *path; /* "/api/v1/namespaces"; the text must outlive the watch */
-        unsigned page;    /* objects per page; use few for large objects; 0: 500 */
+        /* Selectors, escaped: "fieldSelector=spec.nodeName%3Da"; must outlive the watch, too.
+         * nullptr: all objects. */
+        const char *query;
+        unsigned page; /* objects per page; use few for large objects; 0: 500 */
         /* nd_api_watch_is_current() turns false after this time without input; 0: not used. */
         uint64_t stale_us;
         /* A list begins: an object without a put() until listed() no longer exists. */

@@ -175,6 +175,22 @@ struct nd_error *nd_kubeconfig_load(const char *path, const char *context, struc
         return nullptr;
 }
 
+struct nd_error *nd_kubeconfig_has_context(const char *path, const char *context, bool *ret) {
+        nd_autofree char *text = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
+        yyjson_arr_iter each;
+        yyjson_val *item;
+        bool found = false;
+
+        nd_try(nd_file_read_kernel(path, ND_KUBECONFIG_BYTES, &text));
+        nd_try(nd_error_wrap(nd_yaml_parse(text, strlen(text), ND_KUBECONFIG_BYTES, &doc), "kubeconfig '%s'", path));
+        each = yyjson_arr_iter_with(yyjson_obj_get(yyjson_doc_get_root(doc), "contexts"));
+        while (!found && (item = yyjson_arr_iter_next(&each)))
+                found = yyjson_equals_str(yyjson_obj_get(item, "name"), context);
+        *ret = found;
+        return nullptr;
+}
+
 struct nd_error *nd_kubeconfig_of_pod(const char *directory, struct nd_kubeconfig *ret) {
         const char *host = getenv("KUBERNETES_SERVICE_HOST"), *port = getenv("KUBERNETES_SERVICE_PORT");
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig config = {};

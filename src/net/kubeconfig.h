@@ -44,6 +44,9 @@ void nd_kubeconfig_done(struct nd_kubeconfig *config);
 /* Reads a file and the files that it names, relative to it. */
 [[nodiscard]] struct nd_error *nd_kubeconfig_load(const char *path, const char *context, struct nd_kubeconfig *ret);
 
+/* Whether a file defines a context of that name. */
+[[nodiscard]] struct nd_error *nd_kubeconfig_has_context(const char *path, const char *context, bool *ret);
+
 /* Reads the service account files of a pod. directory nullptr: the default place. */
 [[nodiscard]] struct nd_error *nd_kubeconfig_of_pod(const char *directory, struct nd_kubeconfig *ret);
 

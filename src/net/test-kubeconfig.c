@@ -53,12 +53,17 @@ static void the_current_context_is_taken([[maybe_unused]] void **state) {
 static void paths_are_relative_to_the_kubeconfig([[maybe_unused]] void **state) {
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig config = {};
         scratch_directory directory = scratch_make();
+        bool has_context = false;
         nd_autofree char *path = nd_format("%s/config", directory), *token = nd_format("%s/token", directory);
 
         scratch_text(directory, "config", whole);
         expect_error(nd_kubeconfig_load(path, "there", &config), ND_NOT_FOUND, "ca.pem");
         scratch_text(directory, "ca.pem", "PEM");
         scratch_text(directory, "token", "secret");
+        expect_ok(nd_kubeconfig_has_context(path, "there", &has_context));
+        assert_true(has_context);
+        expect_ok(nd_kubeconfig_has_context(path, "nowhere", &has_context));
+        assert_false(has_context);
         expect_ok(nd_kubeconfig_load(path, "there", &config));
         assert_string_equal(config.ca, "PEM");
         assert_string_equal(config.token, "secret");

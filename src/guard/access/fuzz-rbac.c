@@ -32,9 +32,9 @@ static void apply(struct guard_rbac *rbac, yyjson_val *object) {
         }
 }
 
-static void drop_all(struct guard_table *table) {
-        guard_table_begin(table);
-        guard_table_listed(table);
+static void drop_all(struct nd_api_table *table) {
+        nd_api_table_begin(table);
+        nd_api_table_listed(table);
         fuzz_require(table->map.count == 0);
 }
 

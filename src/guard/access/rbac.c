@@ -87,7 +87,7 @@ static const struct nd_shape_field binding_fields[] = {
 static const struct nd_shape binding_shape = SHAPE(wire_binding, binding_fields);
 
 struct role {
-        struct guard_entry entry;
+        struct nd_api_entry entry;
         bool any; /* every constraint */
         nd_vector(char *) names;
 };
@@ -101,7 +101,7 @@ struct link {
 
 /* One allocation: there may be tens of thousands. */
 struct binding {
-        struct guard_entry entry;
+        struct nd_api_entry entry;
         enum guard_scope role_scope;
         uint32_t count;
         char *role; /* its key, stored after the links */
@@ -167,15 +167,15 @@ static void drop_binding(void *entry, void *userdata) {
 void guard_rbac_init(struct guard_rbac *rbac, const char *group) {
         *rbac = (struct guard_rbac) {.group = group};
         for (enum guard_scope scope = 0; scope < GUARD_SCOPES; scope++) {
-                rbac->roles[scope] = (struct guard_table) {.drop = drop_role, .userdata = rbac};
-                rbac->bindings[scope] = (struct guard_table) {.drop = drop_binding, .userdata = rbac};
+                rbac->roles[scope] = (struct nd_api_table) {.drop = drop_role, .userdata = rbac};
+                rbac->bindings[scope] = (struct nd_api_table) {.drop = drop_binding, .userdata = rbac};
         }
 }
 
 void guard_rbac_done(struct guard_rbac *rbac) {
         for (enum guard_scope scope = 0; scope < GUARD_SCOPES; scope++) {
-                guard_table_done(&rbac->roles[scope]);
-                guard_table_done(&rbac->bindings[scope]);
+                nd_api_table_done(&rbac->roles[scope]);
+                nd_api_table_done(&rbac->bindings[scope]);
         }
         nd_map_done(&rbac->bound);
 }
@@ -206,17 +206,17 @@ void guard_rbac_put_role(struct guard_rbac *rbac, enum guard_scope scope, yyjson
                 nd_list_each(rule, &wire.rules) keep_rule(rbac, rule, role);
         if (role->any || role->names.count > 0) {
                 rbac->role_generation += !nd_map_has(&rbac->roles[scope].map, key);
-                guard_table_put(&rbac->roles[scope], key, &role->entry);
+                nd_api_table_put(&rbac->roles[scope], key, &role->entry);
                 return;
         }
-        guard_table_remove(&rbac->roles[scope], key);
+        nd_api_table_remove(&rbac->roles[scope], key);
         drop_role(role, rbac);
 }
 
 void guard_rbac_remove_role(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object) {
         nd_autofree char *key = key_of(object, scope);
 
-        guard_table_remove(&rbac->roles[scope], key);
+        nd_api_table_remove(&rbac->roles[scope], key);
 }
 
 /* Returns the key of a subject's bindings; nullptr for a subject that no request can have. */
@@ -244,7 +244,7 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
         nd_autoerror struct nd_error *error = nd_shape_decode(&binding_shape, object, &arena, &wire);
 
         rbac->changes++;
-        guard_table_remove(&rbac->bindings[scope], key);
+        nd_api_table_remove(&rbac->bindings[scope], key);
         if (error || wire.subjects.count > SUBJECTS)
                 return; /* without the binding the API server is queried */
         role_scope = nd_streq(nd_kube_or_empty(wire.role.kind), "ClusterRole") ? GUARD_SCOPE_CLUSTER : GUARD_SCOPE_NAMESPACE;
@@ -260,13 +260,13 @@ void guard_rbac_put_binding(struct guard_rbac *rbac, enum guard_scope scope, yyj
                 if (place)
                         bind_at(rbac, place, binding);
         }
-        guard_table_put(&rbac->bindings[scope], key, &binding->entry);
+        nd_api_table_put(&rbac->bindings[scope], key, &binding->entry);
 }
 
 void guard_rbac_remove_binding(struct guard_rbac *rbac, enum guard_scope scope, yyjson_val *object) {
         nd_autofree char *key = key_of(object, scope);
 
-        guard_table_remove(&rbac->bindings[scope], key);
+        nd_api_table_remove(&rbac->bindings[scope], key);
 }
 
 /* ---- lookup ---- */

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "guard/core/review.h"
-#include "guard/core/table.h"
+#include "net/api-table.h"
 
 enum guard_scope {
         GUARD_SCOPE_NAMESPACE, /* Role, RoleBinding */
@@ -19,8 +19,8 @@ enum guard_scope {
 
 struct guard_rbac {
         const char *group; /* API group of the constraints */
-        struct guard_table roles[GUARD_SCOPES];
-        struct guard_table bindings[GUARD_SCOPES];
+        struct nd_api_table roles[GUARD_SCOPES];
+        struct nd_api_table bindings[GUARD_SCOPES];
         /* namespace of the binding and subject -> list of bindings, linked */
         struct nd_map bound;
         uint64_t changes;         /* incremented by every change that may add or remove a grant */

@@ -137,9 +137,9 @@ static void objects_missing_in_a_new_list_are_dropped([[maybe_unused]] void **st
         apply(&rbac, guard_rbac_put_role, GUARD_SCOPE_CLUSTER, named_role);
         apply(&rbac, guard_rbac_put_binding, GUARD_SCOPE_CLUSTER,
               "{\"metadata\":{\"name\":\"b\"},\"roleRef\":{\"kind\":\"ClusterRole\",\"name\":\"r\"},\"subjects\":[{\"kind\":\"User\",\"name\":\"a\"}]}");
-        guard_table_begin(&rbac.bindings[GUARD_SCOPE_CLUSTER]);
+        nd_api_table_begin(&rbac.bindings[GUARD_SCOPE_CLUSTER]);
         assert_true(asks(&rbac, "a", nullptr, "n", "anyuid"));
-        guard_table_listed(&rbac.bindings[GUARD_SCOPE_CLUSTER]);
+        nd_api_table_listed(&rbac.bindings[GUARD_SCOPE_CLUSTER]);
         assert_false(asks(&rbac, "a", nullptr, "n", "anyuid"));
         assert_int_equal(rbac.bound.count, 0);
 }

@@ -25,7 +25,6 @@ struct guard_health {
         uint64_t reason_us;         /* when a reason was logged last, or since when there is none */
         uint64_t not_ready_us;      /* when the end of readiness was logged last; 0: never */
         char *status;               /* STATUS= as sent last */
-        uint64_t unauthorized;      /* responses with status 401 */
         time_t certificate_expires; /* the guard's own; 0: unknown */
 };
 

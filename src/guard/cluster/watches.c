@@ -40,7 +40,7 @@ static enum guard_scope scope_of(enum guard_kind kind) {
         return kind == GUARD_KIND_ROLE || kind == GUARD_KIND_BINDING ? GUARD_SCOPE_NAMESPACE : GUARD_SCOPE_CLUSTER;
 }
 
-static struct guard_table *table_of(const struct guard_watch *watch) {
+static struct nd_api_table *table_of(const struct guard_watch *watch) {
         struct guard_store *store = watch->watches->settings.store;
         struct guard_rbac *rbac = watch->watches->settings.rbac;
 
@@ -68,7 +68,7 @@ static struct guard_table *table_of(const struct guard_watch *watch) {
 /* ---- events of a watch ---- */
 
 static void on_begin(void *userdata) {
-        guard_table_begin(table_of(userdata));
+        nd_api_table_begin(table_of(userdata));
 }
 
 static void forget_trouble(struct guard_watch *watch) {
@@ -120,7 +120,7 @@ static void on_removed(yyjson_val *object, void *userdata) {
         else if (is_of_bindings(watch->kind))
                 guard_rbac_remove_binding(rbac, scope_of(watch->kind), object);
         else
-                guard_table_remove(table_of(watch), nd_api_name(object));
+                nd_api_table_remove(table_of(watch), nd_api_name(object));
 }
 
 static const char *remedy(const struct guard_watch *watch, int status) {
@@ -241,7 +241,7 @@ static void on_listed(void *userdata) {
         struct guard_watch *watch = userdata;
         struct guard_watches *w = watch->watches;
 
-        guard_table_listed(table_of(watch));
+        nd_api_table_listed(table_of(watch));
         forget_trouble(watch);
         if (is_synced(w, GUARD_KIND_ROLE) && is_synced(w, GUARD_KIND_CLUSTER_ROLE))
                 start_watches(w, true);

@@ -95,7 +95,7 @@ static const struct nd_shape named_shape = SHAPE(wire_named, named_fields);
 /* ---- entries of the store ---- */
 
 struct node {
-        struct guard_entry entry;
+        struct nd_api_entry entry;
         size_t count;
         /* with user namespaces, while it is schedulable; the strings are keys of the store's map */
         const char *handlers[];
@@ -109,7 +109,7 @@ struct policy {
 };
 
 struct runtime_class {
-        struct guard_entry entry;
+        struct nd_api_entry entry;
         char *handler;
 };
 
@@ -171,18 +171,18 @@ static void drop_class(void *entry, [[maybe_unused]] void *userdata) {
 
 void guard_store_init(struct guard_store *store) {
         *store = (struct guard_store) {.default_mode = GUARD_MODE_WARN, .set_is_old = true};
-        store->constraints = (struct guard_table) {.drop = drop_constraint, .userdata = store};
-        store->namespaces = (struct guard_table) {.drop = drop_namespace, .userdata = store};
-        store->nodes = (struct guard_table) {.drop = drop_node, .userdata = store};
-        store->runtime_classes = (struct guard_table) {.drop = drop_class, .userdata = store};
+        store->constraints = (struct nd_api_table) {.drop = drop_constraint, .userdata = store};
+        store->namespaces = (struct nd_api_table) {.drop = drop_namespace, .userdata = store};
+        store->nodes = (struct nd_api_table) {.drop = drop_node, .userdata = store};
+        store->runtime_classes = (struct nd_api_table) {.drop = drop_class, .userdata = store};
 }
 
 void guard_store_done(struct guard_store *store) {
-        guard_table_done(&store->constraints);
-        guard_table_done(&store->namespaces);
+        nd_api_table_done(&store->constraints);
+        nd_api_table_done(&store->namespaces);
         nd_map_done(&store->policies); /* empty: each policy was freed with its last namespace */
-        guard_table_done(&store->nodes);
-        guard_table_done(&store->runtime_classes);
+        nd_api_table_done(&store->nodes);
+        nd_api_table_done(&store->runtime_classes);
         nd_map_done(&store->handlers);
         nd_arena_done(&store->set_arena);
 }
@@ -215,7 +215,7 @@ void guard_store_put_constraint(struct guard_store *store, yyjson_val *object) {
                 error = check_constraint(&tried, &scratch);
         if (error) {
                 complain(store, "SecurityContextConstraints", name, error);
-                guard_table_remove(&store->constraints, name);
+                nd_api_table_remove(&store->constraints, name);
                 return;
         }
         constraint = nd_new(struct guard_constraint);
@@ -223,7 +223,7 @@ void guard_store_put_constraint(struct guard_store *store, yyjson_val *object) {
         nd_arena_reserve(&constraint->arena, bytes);
         /* it was decoded without an error above */
         nd_ignore(nd_scc_decode(object, &constraint->arena, &constraint->scc));
-        guard_table_put(&store->constraints, name, &constraint->entry);
+        nd_api_table_put(&store->constraints, name, &constraint->entry);
 }
 
 static char *copy(const char *text) {
@@ -327,7 +327,7 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         namespace->mcs = copy(ranges.mcs);
         namespace->version = ranges.uid_range ? nullptr : nd_strdup(nd_api_version(object));
         read_policy(store, &wire.metadata.labels, &arena, namespace);
-        guard_table_put(&store->namespaces, nd_kube_or_empty(wire.metadata.name), &namespace->entry);
+        nd_api_table_put(&store->namespaces, nd_kube_or_empty(wire.metadata.name), &namespace->entry);
 }
 
 void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
@@ -347,7 +347,7 @@ void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
                 count_handler(store, nd_kube_or_empty(handler->name), 1);
                 node->handlers[node->count++] = nd_map_key(&store->handlers, nd_kube_or_empty(handler->name));
         }
-        guard_table_put(&store->nodes, nd_kube_or_empty(wire.metadata.name), &node->entry);
+        nd_api_table_put(&store->nodes, nd_kube_or_empty(wire.metadata.name), &node->entry);
 }
 
 void guard_store_put_runtime_class(struct guard_store *store, yyjson_val *object) {
@@ -362,7 +362,7 @@ void guard_store_put_runtime_class(struct guard_store *store, yyjson_val *object
         }
         class = nd_new(struct runtime_class);
         class->handler = nd_strdup(nd_kube_or_empty(wire.handler));
-        guard_table_put(&store->runtime_classes, nd_kube_or_empty(wire.metadata.name), &class->entry);
+        nd_api_table_put(&store->runtime_classes, nd_kube_or_empty(wire.metadata.name), &class->entry);
 }
 
 const struct nd_scc_set *guard_store_set(struct guard_store *store) {

@@ -6,14 +6,14 @@
 #pragma once
 
 #include "guard/core/labels.h"
-#include "guard/core/table.h"
+#include "net/api-table.h"
 #include "policy/podsecurity.h"
 #include "policy/scc.h"
 
 struct guard_standards;
 
 struct guard_namespace {
-        struct guard_entry entry;
+        struct nd_api_entry entry;
         enum guard_mode mode;
         enum nd_scc_userns userns;
         /* about unknown values of these two labels; nullptr: none */
@@ -30,7 +30,7 @@ struct guard_namespace {
 };
 
 struct guard_constraint {
-        struct guard_entry entry;
+        struct nd_api_entry entry;
         struct nd_arena arena;
         struct nd_scc scc;
 };
@@ -39,11 +39,11 @@ struct guard_store {
         enum guard_mode default_mode;
         /* settings of the labels; nullptr: pod security is off */
         const struct guard_standards *standards;
-        struct guard_table constraints; /* struct guard_constraint */
-        struct guard_table namespaces;  /* struct guard_namespace */
-        struct nd_map policies;         /* of pod security, by the text of their labels */
-        struct guard_table nodes;
-        struct guard_table runtime_classes;
+        struct nd_api_table constraints; /* struct guard_constraint */
+        struct nd_api_table namespaces;  /* struct guard_namespace */
+        struct nd_map policies;          /* of pod security, by the text of their labels */
+        struct nd_api_table nodes;
+        struct nd_api_table runtime_classes;
         /* handler -> number of schedulable nodes that offer it with user namespaces */
         struct nd_map handlers;
         struct nd_arena set_arena;

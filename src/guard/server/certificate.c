@@ -11,8 +11,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "guard/core/expiry.h"
-#include "guard/core/stamps.h"
+#include "net/certificate-expiry.h"
+#include "sys/file-stamps.h"
 #include "sys/file.h"
 
 enum {
@@ -28,7 +28,7 @@ static constexpr uint64_t warn_interval_us = 24 * 3600 * ND_SECOND_US;
 static void stamp(const struct guard_certificate *watched, struct stat stamps[static GUARD_CERTIFICATE_FILES]) {
         const char *const paths[GUARD_CERTIFICATE_FILES] = {watched->certificate, watched->key, watched->client_ca};
 
-        guard_stamps_take(paths, nd_count_of(paths), stamps);
+        nd_file_stamps_take(paths, nd_count_of(paths), stamps);
 }
 
 static struct nd_error *read_files(struct guard_certificate *watched, struct guard_certificate_texts *ret,
@@ -40,8 +40,8 @@ static struct nd_error *read_files(struct guard_certificate *watched, struct gua
         if (watched->client_ca)
                 nd_try(nd_error_wrap(nd_file_read_kernel(watched->client_ca, PEM_BYTES, &ret->client_ca),
                                      "clientCA, the authority of the API servers' client certificates"));
-        return nd_error_wrap(guard_expiry_read(ret->certificate, ret->key, ret_expires), "certificate '%s' and key '%s'",
-                             watched->certificate, watched->key);
+        return nd_error_wrap(nd_certificate_expiry_read(ret->certificate, ret->key, ret_expires),
+                             "certificate '%s' and key '%s'", watched->certificate, watched->key);
 }
 
 struct nd_error *guard_certificate_read(struct guard_certificate *watched, struct guard_certificate_texts *ret) {
@@ -80,7 +80,7 @@ static bool has_changed(const struct guard_certificate *watched) {
         struct stat stamps[GUARD_CERTIFICATE_FILES];
 
         stamp(watched, stamps);
-        return !guard_stamps_equal(stamps, watched->stamps, nd_count_of(stamps));
+        return !nd_file_stamps_equal(stamps, watched->stamps, nd_count_of(stamps));
 }
 
 static void warn_of_expiry(struct guard_certificate *watched, const char *when) {
@@ -97,10 +97,10 @@ static void warn_of_expiry(struct guard_certificate *watched, const char *when) 
 /* Reviews are decided nevertheless: the clock of this host may be the wrong one. */
 static void check_expiry(struct guard_certificate *watched) {
         time_t now = time(nullptr);
-        char when[GUARD_EXPIRY_TEXT];
+        char when[ND_CERTIFICATE_EXPIRY_TEXT];
         nd_autofree char *text = nullptr;
 
-        (void) guard_expiry_text(watched->expires, when);
+        (void) nd_certificate_expiry_text(watched->expires, when);
         if (watched->expires <= now)
                 text = nd_format("the guard's certificate '%s' expired on %s, so API servers do not accept the guard; " REMEDY,
                                  watched->certificate, when);

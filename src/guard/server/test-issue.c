@@ -7,7 +7,7 @@
 
 #include <unit/expect.h>
 
-#include "guard/core/expiry.h"
+#include "net/certificate-expiry.h"
 
 static gnutls_x509_crt_t parse(const char *pem) {
         gnutls_datum_t text = {.data = (unsigned char *) pem, .size = (unsigned) strlen(pem)};
@@ -59,10 +59,10 @@ static void a_certificate_does_not_outlive_its_authority([[maybe_unused]] void *
 
         expect_ok(guard_issue_authority(2, &ca));
         expect_ok(guard_issue_server(&ca, &list, 365, &server));
-        expect_ok(guard_expiry_read(ca.certificate, ca.key, &of_ca));
-        expect_ok(guard_expiry_read(server.certificate, server.key, &of_server));
+        expect_ok(nd_certificate_expiry_read(ca.certificate, ca.key, &of_ca));
+        expect_ok(nd_certificate_expiry_read(server.certificate, server.key, &of_server));
         assert_int_equal(of_ca, of_server);
-        expect_error(guard_expiry_read(server.certificate, ca.key, &of_ca), ND_INVALID, "do not match");
+        expect_error(nd_certificate_expiry_read(server.certificate, ca.key, &of_ca), ND_INVALID, "do not match");
 }
 
 static void an_expired_authority_signs_nothing([[maybe_unused]] void **state) {

@@ -26,10 +26,10 @@ static void respond_metrics(const struct guard_routes *r, struct guard_exchange 
                 guard_health_is_ready(r->health));
         guard_metrics_value(&text, "nodens_guard_api_unauthorized_total", "counter",
                             "Responses of the API server that refuse the guard's credentials (HTTP 401).",
-                            r->health->unauthorized);
+                            r->credentials->unauthorized);
         guard_metrics_value(&text, "nodens_guard_credentials_expiry_timestamp_seconds", "gauge",
                             "When the token or client certificate for the API server expires; 0 if unknown.",
-                            (uint64_t) guard_credentials_expire(r->credentials));
+                            (uint64_t) nd_api_credentials_expire(r->credentials));
         guard_metrics_value(&text, "nodens_guard_certificate_expiry_timestamp_seconds", "gauge",
                             "When the guard's own certificate expires.", (uint64_t) r->health->certificate_expires);
         guard_metrics_value(&text, "nodens_guard_current", "gauge",

@@ -9,7 +9,7 @@ struct guard_routes {
         const struct guard_webhook *webhook;
         const struct guard_server *server; /* for its metrics; set before the first request */
         struct guard_health *health;
-        const struct guard_credentials *credentials;
+        const struct nd_api_credentials *credentials;
 };
 
 /* For struct guard_server_settings; userdata is a struct guard_routes. */

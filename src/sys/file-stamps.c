@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guard/core/stamps.h"
+#include "sys/file-stamps.h"
 
-void guard_stamps_take(const char *const *paths, size_t count, struct stat *ret) {
+void nd_file_stamps_take(const char *const *paths, size_t count, struct stat *ret) {
         for (size_t i = 0; i < count; i++)
                 if (!paths[i] || stat(paths[i], &ret[i]) < 0)
                         ret[i] = (struct stat) {};
@@ -12,7 +12,7 @@ static bool is_same(const struct stat *a, const struct stat *b) {
                a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-bool guard_stamps_equal(const struct stat *a, const struct stat *b, size_t count) {
+bool nd_file_stamps_equal(const struct stat *a, const struct stat *b, size_t count) {
         for (size_t i = 0; i < count; i++)
                 if (!is_same(&a[i], &b[i]))
                         return false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "guard/core/expiry.h"
+#include "net/certificate-expiry.h"
 
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -41,7 +41,7 @@ static struct nd_error *match(const char *certificate, const char *key) {
                      : nullptr;
 }
 
-struct nd_error *guard_expiry_read(const char *certificate, const char *key, time_t *ret) {
+struct nd_error *nd_certificate_expiry_read(const char *certificate, const char *key, time_t *ret) {
         time_t when = 0;
 
         nd_try(read_time(certificate, &when));
@@ -51,11 +51,11 @@ struct nd_error *guard_expiry_read(const char *certificate, const char *key, tim
         return nullptr;
 }
 
-const char *guard_expiry_text(time_t when, char text[static GUARD_EXPIRY_TEXT]) {
+const char *nd_certificate_expiry_text(time_t when, char text[static ND_CERTIFICATE_EXPIRY_TEXT]) {
         struct tm parts = {};
 
         (void) gmtime_r(&when, &parts);
-        if (strftime(text, GUARD_EXPIRY_TEXT, "%Y-%m-%d %H:%M UTC", &parts) == 0)
-                (void) snprintf(text, GUARD_EXPIRY_TEXT, "an unknown time");
+        if (strftime(text, ND_CERTIFICATE_EXPIRY_TEXT, "%Y-%m-%d %H:%M UTC", &parts) == 0)
+                (void) snprintf(text, ND_CERTIFICATE_EXPIRY_TEXT, "an unknown time");
         return text;
 }
