@@ -32,19 +32,21 @@ static struct nd_error *withdraw(const char *name, int count, char **operands) {
 
 static void print_port(yyjson_val *port) {
         yyjson_val *counters = yyjson_obj_get(port, "counters");
-        const char *why = yyjson_get_str(yyjson_obj_get(port, "error"));
+        const char *why = yyjson_get_str(yyjson_obj_get(port, "error")),
+                   *object = yyjson_get_str(yyjson_obj_get(port, "object"));
         struct rootless_port_spec spec;
         nd_autoerror struct nd_error *error = rootless_port_read_json(yyjson_obj_get(port, "spec"), &spec);
         char text[PORT_TEXT];
 
-        printf("%4llu  %-32s %8llu %8llu %8llu %12llu %12llu  %s\n",
+        printf("%4llu  %-32s %8llu %8llu %8llu %12llu %12llu  %s%s%s\n",
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(port, "id")),
                error ? "?" : rootless_port_format(&spec, text),
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "connections")),
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "active")),
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "refused")),
                (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "bytesIn")),
-               (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "bytesOut")),
+               (unsigned long long) yyjson_get_uint(yyjson_obj_get(counters, "bytesOut")), object ? object : "",
+               object ? ": " : "",
                why                                                         ? why
                : yyjson_is_true(yyjson_obj_get(port, "clientAddressKept")) ? "client address kept"
                                                                            : "client address not kept");

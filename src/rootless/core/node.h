@@ -9,7 +9,9 @@
  *              helper          PID and start time of the network helper
  *              forward.sock    the forwarder listens here (forwarder.h); forward.lock is its lock
  *              ports.json      published ports of a node without a data directory
+ *              owned-ports.json        published ports of an owner other than the user (ports.h)
  *              api.lock        lock of the port controller
+ *              controller.lock lock of the controller for Services (cluster/daemon.h)
  *              parts           processes of the forwarder and the controller without a service
  *                              manager (services.h)
  *              api/            the part that the node sees: child_pid and api.sock

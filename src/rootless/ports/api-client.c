@@ -62,15 +62,22 @@ static struct nd_error *exchange(const char *name, const struct nd_text *request
 struct nd_error *rootless_api_request(const char *name, const char *method, const char *path, const char *body,
                                       yyjson_doc **ret) {
         nd_autotext struct nd_text request = ND_TEXT(API_REQUEST_BYTES), answer = ND_TEXT(API_RESPONSE_BYTES);
-        const char *content, *message;
-        nd_autojson yyjson_doc *doc = nullptr;
-        bool good;
 
-        nd_text_addf(&request, "%s %s HTTP/1.1\r\nHost: nodens\r\nContent-Length: %zu\r\n\r\n%s", method, path, strlen(body),
-                     body);
+        rootless_api_format(&request, method, path, body);
         nd_try(exchange(name, &request, &answer));
-        content = strstr(answer.bytes, "\r\n\r\n");
-        good = nd_has_prefix(answer.bytes, "HTTP/1.1 2");
+        return rootless_api_parse(name, nd_text_get(&answer), ret);
+}
+
+void rootless_api_format(struct nd_text *request, const char *method, const char *path, const char *body) {
+        nd_text_addf(request, "%s %s HTTP/1.1\r\nHost: nodens\r\nContent-Length: %zu\r\n\r\n", method, path, strlen(body));
+        nd_text_add(request, body);
+}
+
+struct nd_error *rootless_api_parse(const char *name, const char *answer, yyjson_doc **ret) {
+        const char *content = strstr(answer, "\r\n\r\n"), *message;
+        nd_autojson yyjson_doc *doc = nullptr;
+        bool good = nd_has_prefix(answer, "HTTP/1.1 2");
+
         if (!content)
                 return nd_error_new(ND_UNAVAILABLE, 0, "invalid HTTP reply from the port controller of node '%s'", name);
         content += strlen("\r\n\r\n");

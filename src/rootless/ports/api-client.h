@@ -9,6 +9,10 @@
 [[nodiscard]] struct nd_error *rootless_api_request(const char *name, const char *method, const char *path, const char *body,
                                                     yyjson_doc **ret);
 
+/* The bytes of a request, and the JSON in the bytes of a reply, as above. */
+void rootless_api_format(struct nd_text *request, const char *method, const char *path, const char *body);
+[[nodiscard]] struct nd_error *rootless_api_parse(const char *name, const char *answer, yyjson_doc **ret);
+
 /* Publishes one port, or a comma-separated list. */
 [[nodiscard]] struct nd_error *rootless_api_publish(const char *name, const char *text, uint64_t *ret_id);
 [[nodiscard]] struct nd_error *rootless_api_publish_list(const char *name, const char *list);

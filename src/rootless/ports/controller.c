@@ -8,34 +8,33 @@
  *   the forwarder comes back and after each change.
  *   A port that cannot be listened on (another process uses it) stays in the list with the reason,
  *   and is retried every @listen_retry_us.
- *   The list is a file in the node's data directory, or in its runtime directory if it has none. It
- *   is written before a change is acknowledged. On SIGTERM nothing is closed: the forwarder keeps
- *   serving.
+ *   Ports of an owner other than the user (ports.h) give way: none listens where a port of the
+ *   user is listed or another process listens, and such a port is retried only every
+ *   @owned_retry_us, so that a program of the user that restarts gets its port back.
+ *   The list is a file in the node's data directory, or in its runtime directory if it has none;
+ *   ports of owners are always in the latter. It is written before a change is acknowledged. On
+ *   SIGTERM nothing is closed: the forwarder keeps serving.
  * Invariant  the file lists the same ports as @ports. */
 #include "rootless/ports/controller.h"
 
 #include <arpa/inet.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <systemd/sd-event.h>
 
-#include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/unix.h"
 #include "rootless/core/control.h"
 #include "rootless/core/node.h"
 #include "rootless/network/discover.h"
-#include "rootless/ports/api.h"
-#include "sys/calls.h"
+#include "rootless/ports/api-server.h"
 #include "sys/file.h"
+#include "sys/limits.h"
 #include "sys/notify.h"
 
 enum {
-        CONNECTIONS = 64,
-        BACKLOG = 64,
         FAMILIES = 2,
 };
 
@@ -43,7 +42,7 @@ static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;
 /* retry until the forwarder is there */
 static constexpr uint64_t reconnect_delay_us = 20 * ND_MS_US;
 static constexpr uint64_t listen_retry_us = ND_SECOND_US;
-static constexpr uint64_t request_timeout_us = 10 * ND_SECOND_US;
+static constexpr uint64_t owned_retry_us = 30 * ND_SECOND_US;
 
 struct id_list {
         uint64_t *items;
@@ -55,26 +54,15 @@ struct controller {
         sd_event *loop;
         struct rootless_node node;
         struct rootless_node_record record;
-        int pidfd, lock, data, listener;
+        int pidfd, lock, data;
         struct rootless_ports ports;
         uint64_t next;
         int forwarder; /* -EBADF while not connected */
         sd_event_source *forwarder_gone;
         sd_event_source *retry;
-        size_t connections;
         bool kept;    /* as reported by the forwarder */
         char *status; /* of the unit, as last sent */
-        struct rootless_api_backend backend;
-};
-
-/* One client connection of the API. */
-struct request {
-        struct controller *controller;
-        int fd;
-        sd_event_source *source, *deadline;
-        struct nd_text bytes;
-        struct nd_text answer;
-        size_t sent;
+        struct rootless_api_server *server;
 };
 
 static int family_of(int slot) {
@@ -255,19 +243,64 @@ static struct nd_error *connect_forwarder(struct controller *c) {
 
 /* ---- listening ---- */
 
+/* A port of the list that uses the same host port: for an owner's port every port of the user and
+ * ports of owners that are open, for a port of the user the latter. */
+static const struct rootless_port *find_overlap(const struct controller *c, const struct rootless_port *port) {
+        nd_vector_each (other, &c->ports) {
+                bool is_open = other->fds[0] >= 0 || other->fds[1] >= 0;
+
+                if (other->id != port->id && rootless_port_overlaps(&other->spec, &port->spec) &&
+                    (port->owner ? !other->owner || is_open : other->owner && is_open))
+                        return other;
+        }
+        return nullptr;
+}
+
+static struct nd_error *check_overlap(const struct controller *c, const struct rootless_port *port) {
+        char text[PORT_TEXT], other_text[PORT_TEXT];
+        const struct rootless_port *other = find_overlap(c, port);
+        unsigned long long id = other ? other->id : 0;
+
+        if (!other)
+                return nullptr;
+        (void) rootless_port_format(&port->spec, text);
+        (void) rootless_port_format(&other->spec, other_text);
+        if (!other->owner)
+                return nd_error_new(ND_EXISTS, 0,
+                                    "publish %s: the user has published %s ('nodens-rootless ports remove %llu' frees it)",
+                                    text, other_text, id);
+        return nd_error_new(ND_EXISTS, 0, "publish %s: %s has published %s for %s; choose another port", text, other->owner,
+                            other_text, other->object ? other->object : "an object");
+}
+
+static struct nd_error *open_port(struct controller *c, struct rootless_port *port, int slot) {
+        if (port->owner)
+                nd_try(check_overlap(c, port));
+        return rootless_port_listen(&port->spec, family_of(slot), &port->fds[slot]);
+}
+
+static void log_failure(const struct controller *c, const struct rootless_port *port, const struct nd_error *error) {
+        char text[PORT_TEXT];
+        nd_autofree char *name = port->object ? nd_format("%s of %s", rootless_port_format(&port->spec, text), port->object)
+                                              : nd_strdup(rootless_port_format(&port->spec, text));
+
+        nd_log(ND_LOG_WARNING, "cannot publish port; retrying", nd_field("node", c->node.name), nd_field("port", name),
+               nd_field("error", nd_error_text(error)));
+}
+
 static void port_listen(struct controller *c, struct rootless_port *port) {
+        if (port->owner && nd_clock_us() < port->retry_us)
+                return;
+        port->retry_us = nd_clock_us() + owned_retry_us;
         for (int slot = 0; slot < FAMILIES; slot++) {
                 nd_autoerror struct nd_error *error = nullptr;
-                char text[PORT_TEXT];
 
                 if (port->fds[slot] >= 0)
                         continue;
-                error = rootless_port_listen(&port->spec, family_of(slot), &port->fds[slot]);
+                error = open_port(c, port, slot);
                 if (error) {
                         if (!port->why)
-                                nd_log(ND_LOG_WARNING, "cannot publish port; retrying", nd_field("node", c->node.name),
-                                       nd_field("port", rootless_port_format(&port->spec, text)),
-                                       nd_field("error", nd_error_text(error)));
+                                log_failure(c, port, error);
                         nd_strset(&port->why, nd_error_text(error));
                         return;
                 }
@@ -379,7 +412,11 @@ static const struct rootless_ports *on_list(void *userdata, bool *ret_kept) {
 }
 
 static struct nd_error *save(struct controller *c) {
-        return rootless_ports_save(c->data >= 0 ? c->data : c->node.fd, &c->ports, c->next);
+        return rootless_ports_save(c->data >= 0 ? c->data : c->node.fd, PORTS_FILE, &c->ports, c->next);
+}
+
+static struct nd_error *save_owned(struct controller *c) {
+        return rootless_ports_save(c->node.fd, PORTS_OWNED_FILE, &c->ports, c->next);
 }
 
 static void drop_last(struct controller *c) {
@@ -399,6 +436,7 @@ static struct nd_error *on_add(void *userdata, const struct rootless_port_spec *
         }
         if (c->ports.count == PORTS_MAX)
                 return nd_error_new(ND_EXHAUSTED, 0, "limit of %d published ports reached", PORTS_MAX);
+        nd_try(check_overlap(c, &port));
         for (int slot = 0; slot < FAMILIES; slot++) {
                 error = rootless_port_listen(spec, family_of(slot), &port.fds[slot]);
                 if (error) {
@@ -421,101 +459,80 @@ static struct nd_error *on_add(void *userdata, const struct rootless_port_spec *
 static struct nd_error *on_remove(void *userdata, uint64_t id) {
         struct controller *c = userdata;
         struct rootless_port *port = find_port(c, id);
+        bool owned = port && port->owner;
 
         if (!port)
                 return nd_error_new(ND_NOT_FOUND, ENOENT, "no published port with ID %llu", (unsigned long long) id);
         rootless_port_done(port);
         c->ports.count--;
         memmove(port, port + 1, (size_t) (c->ports.items + c->ports.count - port) * sizeof *port);
-        nd_try(save(c));
+        nd_try(owned ? save_owned(c) : save(c));
         sync_ports(c); /* the forwarder's socket is unknown now and gets closed */
         return nullptr;
 }
 
-/* ---- HTTP ---- */
+/* ---- ports of an owner ---- */
 
-static void request_free(struct request *r) {
-        sd_event_source_disable_unref(r->source);
-        sd_event_source_disable_unref(r->deadline);
-        nd_close_fd(&r->fd);
-        nd_text_done(&r->bytes);
-        nd_text_done(&r->answer);
-        nd_assert(r->controller->connections > 0);
-        r->controller->connections--;
-        free(r);
-}
-
-static int on_timeout([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
-        request_free(userdata);
-        return 0;
-}
-
-static void send_answer(struct request *r) {
-        ssize_t n = send(r->fd, r->answer.bytes + r->sent, r->answer.length - r->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-        if (n > 0)
-                r->sent += (size_t) n;
-        if (r->sent == r->answer.length || (n < 0 && errno != EAGAIN && errno != EINTR))
-                request_free(r);
-        else
-                (void) sd_event_source_set_io_events(r->source, EPOLLOUT);
-}
-
-static int on_request([[maybe_unused]] sd_event_source *source, int fd, [[maybe_unused]] uint32_t events, void *userdata) {
-        struct request *r = userdata;
-        char piece[8192];
-        ssize_t n;
-
-        if (r->answer.length > 0) {
-                send_answer(r);
-                return 0;
+static struct rootless_port *find_equal(struct rootless_ports *ports, const char *owner,
+                                        const struct rootless_port_spec *spec) {
+        nd_vector_each (port, ports) {
+                if (rootless_port_equal(&port->spec, spec) && (!owner || (port->owner && nd_streq(port->owner, owner))))
+                        return port;
         }
-        n = recv(fd, piece, sizeof piece, MSG_DONTWAIT);
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-                return 0;
-        if (n > 0)
-                nd_text_append(&r->bytes, piece, (size_t) n);
-        if (n <= 0 || r->bytes.overflow) {
-                request_free(r);
-                return 0;
-        }
-        if (rootless_api_respond(&r->controller->backend, r->bytes.bytes, r->bytes.length, &r->answer))
-                send_answer(r);
-        return 0;
-}
-
-static int on_client([[maybe_unused]] sd_event_source *source, int listener, [[maybe_unused]] uint32_t events,
-                     void *userdata) {
-        struct controller *c = userdata;
-        nd_autoclose int fd = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-        struct request *r;
-
-        if (fd < 0 || c->connections == CONNECTIONS)
-                return 0;
-        r = nd_new(struct request);
-        *r = (struct request) {.controller = c,
-                               .fd = nd_take_fd(fd),
-                               .bytes = ND_TEXT(API_REQUEST_BYTES),
-                               .answer = ND_TEXT(API_RESPONSE_BYTES)};
-        c->connections++;
-        if (sd_event_add_io(c->loop, &r->source, r->fd, EPOLLIN, on_request, r) < 0 ||
-            sd_event_add_time_relative(c->loop, &r->deadline, CLOCK_MONOTONIC, request_timeout_us, 0, on_timeout, r) < 0)
-                request_free(r);
-        return 0;
-}
-
-static struct nd_error *listen_for_clients(struct controller *c) {
-        nd_autofree char *path = nd_format("%s/api/api.sock", c->node.path);
-        struct sockaddr_un address;
-
-        nd_try(nd_unix_address(path, &address));
-        /* of a dead controller: we hold the lock */
-        (void) nd_sys->unlinkat(c->node.fd, "api/api.sock", 0);
-        c->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (c->listener < 0 || bind(c->listener, (struct sockaddr *) &address, sizeof address) < 0 ||
-            listen(c->listener, BACKLOG) < 0 || sd_event_add_io(c->loop, nullptr, c->listener, EPOLLIN, on_client, c) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "listen at '%s'", path);
         return nullptr;
+}
+
+/* Removes the owner's ports that are not wanted. */
+static bool drop_unwanted(struct controller *c, const char *owner, struct rootless_ports *wanted) {
+        size_t kept = 0, before = c->ports.count;
+
+        for (size_t i = 0; i < before; i++) {
+                struct rootless_port *port = &c->ports.items[i];
+
+                if (port->owner && nd_streq(port->owner, owner) && !find_equal(wanted, nullptr, &port->spec))
+                        rootless_port_done(port);
+                else if (kept++ < i)
+                        c->ports.items[kept - 1] = nd_take(*port, ((struct rootless_port) {.fds = {-EBADF, -EBADF}}));
+        }
+        c->ports.count = kept;
+        return kept < before;
+}
+
+static bool add_wanted(struct controller *c, const char *owner, struct rootless_port *wanted) {
+        struct rootless_port *port = find_equal(&c->ports, owner, &wanted->spec);
+        bool is_new = !port, is_changed;
+
+        if (is_new) {
+                struct rootless_port added = {
+                        .id = c->next++, .spec = wanted->spec, .owner = nd_strdup(owner), .fds = {-EBADF, -EBADF}};
+
+                nd_vector_push(&c->ports, added);
+                port = &c->ports.items[c->ports.count - 1];
+        }
+        is_changed = is_new || !port->object != !wanted->object || (port->object && !nd_streq(port->object, wanted->object));
+        free(port->object);
+        port->object = nd_take_ptr(wanted->object);
+        return is_changed;
+}
+
+/* A port that is already published is not touched: its connections go on, and no client is
+ * refused. */
+static struct nd_error *on_replace(void *userdata, const char *owner, struct rootless_ports *wanted) {
+        struct controller *c = userdata;
+        bool changed = drop_unwanted(c, owner, wanted);
+
+        nd_vector_each (port, wanted) {
+                if (c->ports.count == PORTS_MAX && !find_equal(&c->ports, owner, &port->spec))
+                        return nd_error_new(ND_EXHAUSTED, 0, "limit of %d published ports reached", PORTS_MAX);
+                changed |= add_wanted(c, owner, port);
+        }
+        if (changed)
+                nd_try(save_owned(c));
+        return nullptr; /* the response lists the ports, which synchronizes them */
+}
+
+static uint16_t on_lowest([[maybe_unused]] void *userdata) {
+        return rootless_port_lowest();
 }
 
 /* ---- the process ---- */
@@ -532,12 +549,27 @@ static struct nd_error *open_all(struct controller *c, const char *name) {
 
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "create an event loop");
+        nd_try(nd_limits_raise()); /* a port has up to two sockets */
         nd_try(rootless_node_open(name, false, &c->node));
         nd_try(rootless_node_lock_service(&c->node, "api.lock", &c->lock));
         nd_try(rootless_node_open_init(&c->node, &c->record, &c->pidfd));
         if (c->record.data)
                 nd_try(nd_dir_open(AT_FDCWD, c->record.data, &c->data));
-        return rootless_ports_load(c->data >= 0 ? c->data : c->node.fd, &c->ports, &c->next);
+        c->next = 1;
+        nd_try(rootless_ports_load(c->data >= 0 ? c->data : c->node.fd, PORTS_FILE, &c->ports, &c->next));
+        return rootless_ports_load(c->node.fd, PORTS_OWNED_FILE, &c->ports, &c->next);
+}
+
+static struct nd_error *serve_api(struct controller *c) {
+        return rootless_api_server_new(c->loop, &c->node,
+                                       &(struct rootless_api_backend) {.userdata = c,
+                                                                       .info = on_info,
+                                                                       .list = on_list,
+                                                                       .add = on_add,
+                                                                       .remove = on_remove,
+                                                                       .replace = on_replace,
+                                                                       .lowest = on_lowest},
+                                       &c->server);
 }
 
 static struct nd_error *serve(struct controller *c, const char *name) {
@@ -545,7 +577,7 @@ static struct nd_error *serve(struct controller *c, const char *name) {
 
         nd_try(open_all(c, name));
         sync_ports(c);
-        nd_try(listen_for_clients(c));
+        nd_try(serve_api(c));
         r = sd_event_add_io(c->loop, nullptr, c->pidfd, EPOLLIN, on_end, c);
         if (r >= 0)
                 r = sd_event_set_signal_exit(c->loop, true);
@@ -559,11 +591,11 @@ static struct nd_error *serve(struct controller *c, const char *name) {
 }
 
 static void controller_done(struct controller *c) {
+        rootless_api_server_free(c->server);
         disconnect_forwarder(c);
         sd_event_source_disable_unref(c->retry);
         rootless_ports_done(&c->ports);
         free(c->status);
-        nd_close_fd(&c->listener);
         nd_close_fd(&c->data);
         nd_close_fd(&c->lock);
         nd_close_fd(&c->pidfd);
@@ -573,14 +605,7 @@ static void controller_done(struct controller *c) {
 }
 
 struct nd_error *rootless_controller_run(const char *name) {
-        struct controller c = {
-                .node = NODE_NONE,
-                .pidfd = -EBADF,
-                .lock = -EBADF,
-                .data = -EBADF,
-                .listener = -EBADF,
-                .forwarder = -EBADF,
-                .backend = {.userdata = &c, .info = on_info, .list = on_list, .add = on_add, .remove = on_remove}};
+        struct controller c = {.node = NODE_NONE, .pidfd = -EBADF, .lock = -EBADF, .data = -EBADF, .forwarder = -EBADF};
         struct nd_error *error = serve(&c, name);
 
         controller_done(&c);

@@ -38,6 +38,28 @@ static struct nd_error *on_remove(void *userdata, uint64_t id) {
                            : nd_error_new(ND_NOT_FOUND, 0, "no published port with ID %llu", (unsigned long long) id);
 }
 
+static struct nd_error *on_replace(void *userdata, const char *owner, struct rootless_ports *wanted) {
+        struct fake *f = userdata;
+
+        fuzz_require(rootless_port_owner_valid(owner) && wanted->count <= PORTS_OWNED_MAX);
+        f->changes++;
+        nd_vector_each (port, wanted) {
+                struct rootless_port added = {.id = f->ports.count + 1,
+                                              .spec = port->spec,
+                                              .owner = nd_strdup(owner),
+                                              .object = nd_take_ptr(port->object),
+                                              .fds = {-EBADF, -EBADF}};
+
+                fuzz_require(added.spec.parent_port > 0 && (!added.object || strlen(added.object) < PORT_OBJECT_TEXT));
+                nd_vector_push(&f->ports, added);
+        }
+        return nullptr;
+}
+
+static uint16_t on_lowest([[maybe_unused]] void *userdata) {
+        return 1024;
+}
+
 static void check_answer(const struct nd_text *answer) {
         const char *length = strstr(answer->bytes, "Content-Length: "), *body = strstr(answer->bytes, "\r\n\r\n");
 
@@ -53,8 +75,13 @@ static void check_answer(const struct nd_text *answer) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         struct fake f = {};
-        struct rootless_api_backend backend = {
-                .userdata = &f, .info = on_info, .list = on_list, .add = on_add, .remove = on_remove};
+        struct rootless_api_backend backend = {.userdata = &f,
+                                               .info = on_info,
+                                               .list = on_list,
+                                               .add = on_add,
+                                               .remove = on_remove,
+                                               .replace = on_replace,
+                                               .lowest = on_lowest};
         nd_autotext struct nd_text answer = ND_TEXT(API_RESPONSE_BYTES), early = ND_TEXT(API_RESPONSE_BYTES);
 
         if (rootless_api_respond(&backend, (const char *) data, size, &answer)) {

@@ -9,14 +9,14 @@
 
 #include "sys/file.h"
 
-#define FILE_NAME "ports.json"
-
 enum { BACKLOG = 4096 };
 
 void rootless_port_done(struct rootless_port *port) {
         nd_close_fd(&port->fds[0]);
         nd_close_fd(&port->fds[1]);
         free(port->why);
+        free(port->owner);
+        free(port->object);
         *port = (struct rootless_port) {.fds = {-EBADF, -EBADF}};
 }
 
@@ -170,9 +170,34 @@ const char *rootless_port_format(const struct rootless_port_spec *spec, char buf
 }
 
 bool rootless_port_equal(const struct rootless_port_spec *a, const struct rootless_port_spec *b) {
-        char a_text[PORT_TEXT], b_text[PORT_TEXT];
+        return a->stream == b->stream && a->only == b->only && a->parent_port == b->parent_port &&
+               a->child_port == b->child_port && nd_netlink_address_equal(&a->parent, &b->parent) &&
+               nd_netlink_address_equal(&a->child, &b->child);
+}
 
-        return nd_streq(rootless_port_format(a, a_text), rootless_port_format(b, b_text));
+static int family_of(const struct rootless_port_spec *spec) {
+        return spec->parent.family ? spec->parent.family : spec->only;
+}
+
+static bool is_wildcard(const struct nd_netlink_address *address) {
+        static const struct in6_addr none = {};
+
+        return address->family == 0 || (address->family == AF_INET && address->v4.s_addr == 0) ||
+               (address->family == AF_INET6 && memcmp(&address->v6, &none, sizeof none) == 0);
+}
+
+bool rootless_port_overlaps(const struct rootless_port_spec *a, const struct rootless_port_spec *b) {
+        if (a->stream != b->stream || a->parent_port != b->parent_port)
+                return false;
+        if (family_of(a) && family_of(b) && family_of(a) != family_of(b))
+                return false;
+        return is_wildcard(&a->parent) || is_wildcard(&b->parent) || nd_netlink_address_equal(&a->parent, &b->parent);
+}
+
+bool rootless_port_owner_valid(const char *owner) {
+        size_t length = strlen(owner);
+
+        return length > 0 && length < PORT_OWNER_TEXT && strspn(owner, "abcdefghijklmnopqrstuvwxyz0123456789-") == length;
 }
 
 /* ---- JSON ---- */
@@ -231,7 +256,36 @@ void rootless_port_write_json(struct nd_json_out *out, const char *key, const st
         nd_json_close(out, '}');
 }
 
+/* It is printed on terminals. */
+struct nd_error *rootless_port_read_object(yyjson_val *entry, char **ret) {
+        nd_autotext struct nd_text printable = ND_TEXT(PORT_OBJECT_TEXT - 1);
+        const char *text;
+
+        nd_try(read_text(entry, "object", &text));
+        if (text[0] == '\0') {
+                *ret = nullptr;
+                return nullptr;
+        }
+        nd_text_add_printable(&printable, text, strlen(text));
+        if (printable.overflow)
+                return nd_error_new(ND_INVALID, 0, "'object' has more than %d bytes", PORT_OBJECT_TEXT - 1);
+        *ret = nd_text_steal(&printable);
+        return nullptr;
+}
+
 /* ---- the file ---- */
+
+static struct nd_error *read_owner(yyjson_val *entry, struct rootless_port *port) {
+        const char *owner;
+
+        nd_try(read_text(entry, "owner", &owner));
+        if (owner[0] == '\0')
+                return nullptr;
+        if (!rootless_port_owner_valid(owner))
+                return nd_error_new(ND_INVALID, 0, "invalid owner of a port '%.32s'", owner);
+        nd_strset(&port->owner, owner);
+        return rootless_port_read_object(entry, &port->object);
+}
 
 static struct nd_error *parse_list(yyjson_val *list, struct rootless_ports *ports, uint64_t *highest) {
         yyjson_arr_iter each = yyjson_arr_iter_with(list);
@@ -247,7 +301,8 @@ static struct nd_error *parse_list(yyjson_val *list, struct rootless_ports *port
                 nd_try(rootless_port_read_json(yyjson_obj_get(item, "spec"), &port.spec));
                 if (port.id > *highest)
                         *highest = port.id;
-                nd_vector_push(ports, port);
+                nd_vector_push(ports, port); /* before the rest, for its destructor */
+                nd_try(read_owner(item, &ports->items[ports->count - 1]));
         }
         return nullptr;
 }
@@ -268,7 +323,18 @@ struct nd_error *rootless_ports_parse(const char *text, size_t length, struct ro
         return nullptr;
 }
 
-char *rootless_ports_format(const struct rootless_ports *ports, uint64_t next) {
+static void write_port(struct nd_json_out *out, const struct rootless_port *port) {
+        nd_json_open(out, nullptr, '{');
+        nd_json_number(out, "id", port->id);
+        rootless_port_write_json(out, "spec", &port->spec);
+        if (port->owner)
+                nd_json_string(out, "owner", port->owner);
+        if (port->object)
+                nd_json_string(out, "object", port->object);
+        nd_json_close(out, '}');
+}
+
+char *rootless_ports_format(const struct rootless_ports *ports, bool owned, uint64_t next) {
         nd_autotext struct nd_text text = ND_TEXT(PORTS_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
 
@@ -276,10 +342,8 @@ char *rootless_ports_format(const struct rootless_ports *ports, uint64_t next) {
         nd_json_number(&out, "next", next);
         nd_json_open(&out, "ports", '[');
         nd_vector_each (port, ports) {
-                nd_json_open(&out, nullptr, '{');
-                nd_json_number(&out, "id", port->id);
-                rootless_port_write_json(&out, "spec", &port->spec);
-                nd_json_close(&out, '}');
+                if ((port->owner != nullptr) == owned)
+                        write_port(&out, port);
         }
         nd_json_close(&out, ']');
         nd_json_close(&out, '}');
@@ -287,27 +351,67 @@ char *rootless_ports_format(const struct rootless_ports *ports, uint64_t next) {
         return nd_text_steal(&text);
 }
 
-struct nd_error *rootless_ports_load(int dir_fd, struct rootless_ports *ret, uint64_t *ret_next) {
+static bool has_id(const struct rootless_ports *ports, uint64_t id) {
+        nd_vector_each (port, ports) {
+                if (port->id == id)
+                        return true;
+        }
+        return false;
+}
+
+struct nd_error *rootless_ports_load(int dir_fd, const char *file, struct rootless_ports *ports, uint64_t *next) {
+        nd_cleanup(rootless_ports_done) struct rootless_ports loaded = {};
         nd_autofree char *text = nullptr;
         size_t length;
-        struct nd_error *error = nd_file_read(dir_fd, FILE_NAME, PORTS_BYTES, &text, &length);
+        uint64_t after = 1;
+        struct nd_error *error = nd_file_read(dir_fd, file, PORTS_BYTES, &text, &length);
 
         if (nd_error_errno(error) == ENOENT) {
                 nd_error_free(error);
-                *ret_next = 1;
                 return nullptr;
         }
         nd_try(error);
-        return nd_error_wrap(rootless_ports_parse(text, length, ret, ret_next), FILE_NAME);
+        nd_try(nd_error_wrap(rootless_ports_parse(text, length, &loaded, &after), "%s", file));
+        nd_vector_each (port, &loaded) {
+                if (ports->count < PORTS_MAX && !has_id(ports, port->id))
+                        nd_vector_push(ports, nd_take(*port, ((struct rootless_port) {.fds = {-EBADF, -EBADF}})));
+        }
+        *next = after > *next ? after : *next;
+        return nullptr;
 }
 
-struct nd_error *rootless_ports_save(int dir_fd, const struct rootless_ports *ports, uint64_t next) {
-        nd_autofree char *text = rootless_ports_format(ports, next);
+struct nd_error *rootless_ports_save(int dir_fd, const char *file, const struct rootless_ports *ports, uint64_t next) {
+        nd_autofree char *text = rootless_ports_format(ports, nd_streq(file, PORTS_OWNED_FILE), next);
 
-        return nd_file_replace(dir_fd, FILE_NAME, text, strlen(text), 0600);
+        return nd_file_replace(dir_fd, file, text, strlen(text), 0600);
 }
 
 /* ---- listening ---- */
+
+/* Whether the process may bind all ports: it has the capability by the program's file, or by its
+ * service manager. */
+static bool may_bind_all(void) {
+        enum { NET_BIND_SERVICE = 10 };
+        nd_autofree char *status = nullptr;
+        const char *line;
+
+        /* The sysctl applies if it cannot be read. */
+        nd_ignore(nd_file_read_kernel("/proc/self/status", 16 * 1024, &status));
+        line = status ? strstr(status, "\nCapEff:") : nullptr;
+        return line && strtoull(line + strlen("\nCapEff:"), nullptr, 16) & (UINT64_C(1) << NET_BIND_SERVICE);
+}
+
+uint16_t rootless_port_lowest(void) {
+        nd_autofree char *text = nullptr;
+        unsigned long lowest;
+
+        if (may_bind_all())
+                return 1;
+        /* The kernel's default applies if it cannot be read. */
+        nd_ignore(nd_file_read_kernel("/proc/sys/net/ipv4/ip_unprivileged_port_start", 64, &text));
+        lowest = text ? strtoul(text, nullptr, 10) : 1024;
+        return lowest > UINT16_MAX ? UINT16_MAX : lowest == 0 ? 1 : (uint16_t) lowest;
+}
 
 static int set_option(int fd, int level, int name, int value) {
         return setsockopt(fd, level, name, &value, sizeof value);
