@@ -2,6 +2,8 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "rootless/cluster/manifest.h"
+#include "rootless/cluster/settings.h"
 #include "rootless/command/commands.h"
 #include "rootless/network/discover.h"
 #include "rootless/node/launch.h"
@@ -125,6 +127,11 @@ static const struct nd_option_command commands[] = {
          .options = purge_options,
          .settings_size = sizeof(struct rootless_settings),
          .run = rootless_command_purge},
+        {.name = "manifest",
+         .summary = "print the objects that the cluster needs, for `kubectl apply -f -`",
+         .options = rootless_manifest_options,
+         .settings_size = sizeof(struct rootless_manifest_settings),
+         .run = rootless_command_manifest},
         {.name = "hold",
          .summary = "start a node's init process as the main process of the unit (nodens-node@.service)",
          .options = up_options,
@@ -145,6 +152,11 @@ static const struct nd_option_command commands[] = {
          .options = name_options,
          .settings_size = sizeof(struct rootless_settings),
          .run = rootless_command_api},
+        {.name = "controller",
+         .summary = "publish the ports of a cluster's Services and pods (nodens-node-controller@.service)",
+         .options = rootless_cluster_options,
+         .settings_size = sizeof(struct rootless_cluster_settings),
+         .run = rootless_command_controller},
         {},
 };
 

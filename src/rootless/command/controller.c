@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* controller.c - `nodens-rootless controller`: runs the controller for the objects of a cluster
+ *
+ * The controller is a program of its own: it alone needs an HTTP client and a TLS library, which
+ * would cost every process of a node memory and time to start. */
+#include <string.h>
+
+#include "base/strings.h"
+#include "rootless/cluster/settings.h"
+#include "rootless/command/commands.h"
+
+#define PROGRAM "nodens-rootless-controller"
+
+static void add_options(const struct rootless_cluster_settings *settings, struct nd_strings *words) {
+        for (const struct nd_option *option = rootless_cluster_options; option->name; option++) {
+                const char *value = *(const char *const *) ((const char *) settings + option->offset);
+
+                if (value) {
+                        nd_strings_addf(words, "--%s", option->name);
+                        nd_strings_add(words, value);
+                }
+        }
+}
+
+/* Beside this program, as in an archive that was unpacked in a home directory, or in the place of
+ * the package. */
+static struct nd_error *execute(char *const *words) {
+        nd_autofree char *beside = nullptr;
+        char own[4096];
+        ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
+        char *slash;
+
+        if (length > 0) {
+                own[length] = '\0';
+                slash = strrchr(own, '/');
+                beside = nd_format("%.*s/" PROGRAM, (int) (slash - own), own);
+                (void) execv(beside, words);
+        }
+        (void) execv(ND_LIBEXEC "/" PROGRAM, words);
+        return nd_error_new(nd_error_code_of(errno), errno, "execute '%s' or '" ND_LIBEXEC "/" PROGRAM "'",
+                            beside ? beside : PROGRAM);
+}
+
+int rootless_command_controller(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
+        nd_cleanup(nd_strings_done) struct nd_strings words = {};
+
+        nd_strings_add(&words, PROGRAM);
+        add_options(settings, &words);
+        nd_vector_push(&words, nullptr);
+        return rootless_command_fail_service(execute(words.items));
+}
