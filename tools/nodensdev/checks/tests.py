@@ -90,6 +90,14 @@ def with_root(name: str, suite: Callable[[chroot.Prepared], bool]) -> Callable[[
     return run_suite
 
 
+def with_programs(name: str, suite: Callable[[chroot.Prepared], bool]) -> Callable[[chroot.Prepared], bool]:
+    """For tests that run programs of `tools/dev gobin`."""
+    def run_suite(inside: chroot.Prepared) -> bool:
+        goprograms.ensure(name)
+        return suite(inside)
+    return run_suite
+
+
 def pytest_on_machine(directory: str, *arguments: str, variant: str = "", marks: str = "") -> Callable[[chroot.Prepared], bool]:
     """For tests that start guests and clusters themselves, as a contributor does."""
     def run_pytest(inside: chroot.Prepared) -> bool:
@@ -288,6 +296,8 @@ SUITES = {
                       with_root("lxc", pytest("tests/component/rootless", variant="gcc"))),
     "rootless-asan": Suite("rootless under ASan and UBSan", with_root("lxc", pytest("tests/component/rootless", variant="asan")),
                            default=False),
+    "rootless-services": Suite("ports of Services and pods on a node of an ordinary user, beside a stock API server",
+                               with_programs("kubernetes", pytest("tests/component/rootless/services.py", variant="gcc")), default=False),
     "guard": Suite("admission beside a stock API server, without nodes",
                    pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="not node and not image"), default=False),
     "guard-asan": Suite("guard under ASan and UBSan, without its slow tests",
