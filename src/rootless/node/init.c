@@ -8,7 +8,10 @@
  *   process: the monitor of a command (session.h). On SIGCHLD we reap all children: our own and the
  *   node's orphans.
  *   "stop" and SIGTERM do the same: SIGTERM to all processes, SIGKILL after @stop_grace_us; init
- *   exits when no process is left.
+ *   exits when no process is left. Components that are to end first (a kubelet would restart the
+ *   pods that we end) get SIGTERM before, and @first_grace_us.
+ *   A component has at most one process: a start is refused until the previous one was reaped, also
+ *   if its connection has closed meanwhile.
  * Invariant  a process runs in a leaf of its own name below the delegated cgroup, if there is one.
  * The root itself never has processes, else the kernel could not enable controllers for its
  * children. */
@@ -18,11 +21,13 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/unix.h"
 #include "rootless/core/control.h"
 #include "rootless/network/network.h"
 #include "rootless/network/sockets.h"
@@ -31,16 +36,26 @@
 #include "sys/calls.h"
 #include "sys/file.h"
 
-enum { CONNECTIONS = 256 };
+enum {
+        CONNECTIONS = 256,
+        COMPONENT_BYTES = 32,
+};
 
+/* stop.c waits for the sum of them */
+static constexpr uint64_t first_grace_us = 5 * ND_SECOND_US;
 static constexpr uint64_t stop_grace_us = 10 * ND_SECOND_US;
+
+/* Where programs of the node send sd_notify(3) messages, one socket per component. */
+#define NOTIFY_DIRECTORY "/run/nodens-components"
 
 struct connection {
         struct connection *next;
         struct init *init;
-        int fd;
+        int fd; /* -EBADF: closed, and the component's process is not reaped yet */
         sd_event_source *source;
         pid_t pid;                                /* 0 = none */
+        char *component;                          /* nullptr: a command */
+        bool stops_first;                         /* before all other processes of the node */
         struct rootless_sockets_response sockets; /* descriptors of the reply being built */
 };
 
@@ -50,6 +65,7 @@ struct init {
         size_t count;
         bool has_cgroup;
         bool stopping;
+        bool stopping_all;  /* SIGTERM was sent to all processes */
         bool sockets_tried; /* sockets_keep is valid */
         bool sockets_keep;  /* client addresses can be kept */
 };
@@ -64,7 +80,18 @@ static void connection_free(struct connection *c) {
         sd_event_source_disable_unref(c->source);
         rootless_sockets_response_done(&c->sockets);
         nd_close_fd(&c->fd);
+        free(c->component);
         free(c);
+}
+
+/* The peer has closed the connection. */
+static void connection_close(struct connection *c) {
+        if (!c->component || c->pid == 0) {
+                connection_free(c);
+                return;
+        }
+        c->source = sd_event_source_disable_unref(c->source);
+        nd_close_fd(&c->fd);
 }
 
 /* ---- starting ---- */
@@ -80,19 +107,24 @@ static struct nd_error *open_leaf(const char *name, int *ret_fd) {
 }
 
 /* Takes the descriptors of a "start": three streams, the monitor's two pipes and, if the command
- * has one, its terminal. */
-static struct nd_error *take_session(const struct rootless_control *message, struct rootless_session *ret) {
+ * has one, its terminal; then the socket for sd_notify(3), if there is one. */
+static struct nd_error *take_session(const struct rootless_control *message, struct rootless_session *ret, int *ret_notify) {
         enum { ORDERS = SESSION_STREAMS, REPORTS, TERMINAL };
-        bool terminal = rootless_control_get(message, "terminal") != nullptr;
+        bool terminal = rootless_control_get(message, "terminal") != nullptr,
+             notify = rootless_control_get(message, "notify") != nullptr;
+        size_t count = TERMINAL + (terminal ? 1u : 0u) + (notify ? 1u : 0u);
 
-        if (message->descriptor_count != TERMINAL + (terminal ? 1u : 0u))
-                return nd_error_new(ND_INVALID, 0,
-                                    "invalid start request: needs three streams, two pipes and at most one terminal");
+        if (message->descriptor_count != count)
+                return nd_error_new(
+                        ND_INVALID, 0,
+                        "invalid start request: needs three streams, two pipes, at most one terminal and one socket");
+        *ret_notify = notify ? message->descriptors[count - 1] : -EBADF;
         memcpy(ret->streams, message->descriptors, sizeof ret->streams);
         ret->orders = message->descriptors[ORDERS];
         ret->reports = message->descriptors[REPORTS];
         ret->terminal = terminal ? message->descriptors[TERMINAL] : -EBADF;
         ret->foreground = rootless_control_get(message, "foreground") != nullptr;
+        ret->bound = rootless_control_get(message, "bound") != nullptr;
         ret->directory = rootless_control_get(message, "directory");
         return nullptr;
 }
@@ -107,21 +139,43 @@ static struct nd_error *take_session(const struct rootless_control *message, str
         _exit(127);
 }
 
+/* Binds the client's socket to a path of the node. The client made it, so that it never has to use
+ * a descriptor that root of the node could have replaced. */
+static struct nd_error *bind_notify(int fd, const char *component) {
+        nd_autofree char *path = nd_format(NOTIFY_DIRECTORY "/%s", component);
+        struct sockaddr_un address;
+        mode_t mask;
+        int r;
+
+        nd_try(nd_unix_address(path, &address));
+        nd_try(nd_dir_make(AT_FDCWD, NOTIFY_DIRECTORY, 0700));
+        (void) nd_sys->unlinkat(AT_FDCWD, path, 0); /* of an earlier process */
+        mask = umask(0177);
+        r = bind(fd, (struct sockaddr *) &address, sizeof address);
+        (void) umask(mask);
+        if (r < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "bind '%s' in the node", path);
+        return nullptr;
+}
+
 static struct nd_error *start_process(struct init *init, const struct rootless_control *message, pid_t *ret_pid) {
         nd_autofree const char **argv = rootless_control_get_all(message, "arg"),
                                **environment = rootless_control_get_all(message, "env");
+        const char *component = rootless_control_get(message, "component");
         const char *leaf = rootless_control_get(message, "leaf");
         nd_autoclose int failure = -EBADF, failure_end = -EBADF, cgroup = -EBADF;
         struct rootless_session session = {
                 .argv = (char *const *) argv, .environment = (char *const *) environment, .node = -EBADF};
         struct clone_args arguments = {.exit_signal = SIGCHLD};
-        int fds[2], status = 0;
+        int fds[2], status = 0, notify = -EBADF;
         ssize_t n;
         pid_t pid;
 
         if (!argv[0])
                 return nd_error_new(ND_INVALID, 0, "invalid start request: no program");
-        nd_try(take_session(message, &session));
+        nd_try(take_session(message, &session, &notify));
+        if (notify >= 0)
+                nd_try(bind_notify(notify, component ? component : "command"));
         if (init->has_cgroup) {
                 nd_try(open_leaf(leaf ? leaf : "node", &cgroup));
                 arguments.flags |= CLONE_INTO_CGROUP;
@@ -150,13 +204,27 @@ static struct nd_error *start_process(struct init *init, const struct rootless_c
 
 typedef struct nd_error *(*handler)(struct connection *c, const struct rootless_control *message, struct nd_text *answer);
 
+static struct nd_error *take_component(struct connection *c, const char *name) {
+        if (name[0] == '\0' || strlen(name) > COMPONENT_BYTES || strspn(name, "abcdefghijklmnopqrstuvwxyz-") != strlen(name))
+                return nd_error_new(ND_INVALID, 0, "invalid name of a component");
+        for (struct connection *other = c->init->connections; other; other = other->next)
+                if (other->pid > 0 && other->component && nd_streq(other->component, name))
+                        return nd_error_new(ND_EXISTS, EBUSY, "component '%s' is running already, or ending", name);
+        nd_strset(&c->component, name);
+        return nullptr;
+}
+
 static struct nd_error *on_start(struct connection *c, const struct rootless_control *message, struct nd_text *answer) {
+        const char *component = rootless_control_get(message, "component");
         nd_autofree char *pid = nullptr;
 
         if (c->pid > 0)
                 return nd_error_new(ND_PRECONDITION, 0, "this connection has already started a command");
         if (c->init->stopping)
                 return nd_error_new(ND_UNAVAILABLE, 0, "the node is stopping");
+        if (component)
+                nd_try(take_component(c, component));
+        c->stops_first = component && rootless_control_get(message, "stops-first");
         nd_try(start_process(c->init, message, &c->pid));
         pid = nd_format("%d", (int) c->pid);
         rootless_control_add(answer, "pid", pid);
@@ -207,14 +275,38 @@ static void check_empty(struct init *init) {
                 (void) sd_event_exit(init->loop, 0);
 }
 
-static void stop(struct init *init) {
-        if (init->stopping)
+static void stop_all(struct init *init) {
+        if (init->stopping_all)
                 return;
-        init->stopping = true;
+        init->stopping_all = true;
         (void) kill(-1, SIGTERM);
         (void) kill(-1, SIGCONT);
         (void) sd_event_add_time_relative(init->loop, nullptr, CLOCK_MONOTONIC, stop_grace_us, 0, on_grace_over, init);
         check_empty(init);
+}
+
+static int on_first_grace_over([[maybe_unused]] sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        stop_all(userdata);
+        return 0;
+}
+
+static bool has_first(const struct init *init) {
+        for (const struct connection *c = init->connections; c; c = c->next)
+                if (c->stops_first && c->pid > 0)
+                        return true;
+        return false;
+}
+
+static void stop(struct init *init) {
+        if (init->stopping)
+                return;
+        init->stopping = true;
+        for (const struct connection *c = init->connections; c; c = c->next)
+                if (c->stops_first && c->pid > 0)
+                        (void) kill(c->pid, SESSION_END);
+        if (!has_first(init) ||
+            sd_event_add_time_relative(init->loop, nullptr, CLOCK_MONOTONIC, first_grace_us, 0, on_first_grace_over, init) < 0)
+                stop_all(init);
 }
 
 static struct nd_error *on_stop(struct connection *c, [[maybe_unused]] const struct rootless_control *message,
@@ -246,7 +338,7 @@ static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_
 
         error = rootless_control_receive(fd, 1, &message);
         if (nd_error_code(error) == ND_CANCELLED) {
-                connection_free(c);
+                connection_close(c);
                 return 0;
         }
         rootless_control_begin(&answer, "done");
@@ -260,7 +352,7 @@ static int on_message([[maybe_unused]] sd_event_source *source, int fd, [[maybe_
         unsent = rootless_control_send(fd, &answer, c->sockets.descriptors, error ? 0 : c->sockets.count);
         rootless_sockets_response_done(&c->sockets);
         if (unsent)
-                connection_free(c);
+                connection_close(c);
         return 0;
 }
 
@@ -303,9 +395,15 @@ static void send_ended(struct init *init, const siginfo_t *end) {
                 if (c->pid != end->si_pid)
                         continue;
                 c->pid = 0;
+                if (c->fd < 0) {
+                        connection_free(c);
+                        return;
+                }
                 number = nd_format("%d", end->si_status);
                 rootless_control_begin(&text, "ended");
                 rootless_control_add(&text, end->si_code == CLD_EXITED ? "code" : "signal", number);
+                if (init->stopping)
+                        rootless_control_add(&text, "stopping", "1");
                 /* the client may have disconnected */
                 nd_ignore(rootless_control_send(c->fd, &text, nullptr, 0));
                 return;
@@ -323,6 +421,8 @@ static int on_child([[maybe_unused]] sd_event_source *source, [[maybe_unused]] c
                         break;
                 send_ended(init, &end);
         }
+        if (init->stopping && !has_first(init))
+                stop_all(init);
         check_empty(init);
         return 0;
 }

@@ -9,8 +9,10 @@
  *   A command that is not in the foreground at first (its output goes to a pipe, say) gets SIGTTIN
  *   or SIGTTOU when it accesses the terminal. The monitor reports it, and continues the command
  *   when the order arrives that grants the terminal.
- *   If the program outside dies, the pipe of orders closes; the command goes on. A terminal that
- *   hangs up ends it with SIGHUP.
+ *   If the program outside dies, the pipe of orders closes; the command goes on unless it is bound.
+ *   A terminal that hangs up ends it with SIGHUP.
+ *   A bound command dies with its monitor, too. The monitor itself ignores SIGTERM, which a stopping
+ *   node sends to all processes, so that it can report how the command ended.
  * Invariant  the command has no descriptor of the caller but the three streams. */
 #include "rootless/node/session.h"
 
@@ -21,6 +23,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -44,6 +47,7 @@ struct monitor {
         pid_t command;
         bool terminal;
         bool foreground;
+        bool bound;
 };
 
 /* First move all descriptors out of the way: one may be at the number of another. */
@@ -78,8 +82,17 @@ static void reset_signals(void) {
         (void) sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-[[noreturn]] static void execute(const struct rootless_session *s, const struct monitor *m) {
+/* The signal is lost if the monitor has died before; then we are a child of init. */
+static void die_with_monitor(pid_t monitor) {
+        (void) prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+        if (getppid() != monitor)
+                _exit(127);
+}
+
+[[noreturn]] static void execute(const struct rootless_session *s, const struct monitor *m, pid_t monitor) {
         (void) setpgid(0, 0);
+        if (m->bound)
+                die_with_monitor(monitor);
         if (m->foreground)
                 (void) tcsetpgrp(TERMINAL, getpid()); /* SIGTTOU is still blocked */
         reset_signals();
@@ -156,22 +169,40 @@ static void hang_up(const struct monitor *m) {
         (void) kill(-m->command, SIGCONT);
 }
 
+static void handle_signal(const struct monitor *m, int signals) {
+        struct signalfd_siginfo signal;
+
+        if (read(signals, &signal, sizeof signal) != sizeof signal)
+                return;
+        if (signal.ssi_signo == SIGHUP)
+                hang_up(m);
+        else if (signal.ssi_signo == SESSION_END)
+                (void) kill(m->command, SIGTERM);
+}
+
+/* Returns false when the program outside has closed the pipe. */
+static bool take_order(struct monitor *m) {
+        unsigned char order;
+
+        if (read(ORDERS, &order, 1) == 1) {
+                handle_order(m, order);
+                return true;
+        }
+        if (m->bound)
+                (void) kill(m->command, SIGKILL);
+        return false;
+}
+
 static int watch(struct monitor *m, int signals) {
         struct pollfd waits[] = {{.fd = signals, .events = POLLIN}, {.fd = ORDERS, .events = POLLIN}};
-        struct signalfd_siginfo signal;
-        unsigned char order;
         int code = EXIT_FAILURE;
 
         while (!reap(m, &code)) {
                 if (poll(waits, nd_count_of(waits), -1) < 0 && errno != EINTR)
                         return EXIT_FAILURE;
-                if (waits[0].revents && read(signals, &signal, sizeof signal) == sizeof signal && signal.ssi_signo == SIGHUP)
-                        hang_up(m);
-                if (!waits[1].revents)
-                        continue;
-                if (read(ORDERS, &order, 1) == 1)
-                        handle_order(m, order);
-                else
+                if (waits[0].revents)
+                        handle_signal(m, signals);
+                if (waits[1].revents && !take_order(m))
                         waits[1].fd = -1;
         }
         return code;
@@ -191,7 +222,8 @@ static void release_streams(void) {
 
 void rootless_session_lead(const struct rootless_session *s) {
         struct clone_args arguments = {.exit_signal = SIGCHLD};
-        struct monitor m = {.terminal = s->terminal >= 0};
+        struct monitor m = {.terminal = s->terminal >= 0, .bound = s->bound};
+        pid_t own = getpid();
         sigset_t mask;
         int signals, code;
 
@@ -203,6 +235,10 @@ void rootless_session_lead(const struct rootless_session *s) {
         (void) sigaddset(&mask, SIGHUP);
         /* we change the foreground group from the background, too */
         (void) sigaddset(&mask, SIGTTOU);
+        if (m.bound) {
+                (void) sigaddset(&mask, SIGTERM);
+                (void) sigaddset(&mask, SESSION_END);
+        }
         (void) sigprocmask(SIG_BLOCK, &mask, nullptr);
         (void) signal(SIGPIPE, SIG_IGN);
         if (m.terminal && ioctl(TERMINAL, TIOCSCTTY, 0) < 0) {
@@ -212,7 +248,7 @@ void rootless_session_lead(const struct rootless_session *s) {
         m.foreground = m.terminal && s->foreground;
         m.command = nd_sys->clone3(&arguments, sizeof arguments);
         if (m.command == 0)
-                execute(s, &m);
+                execute(s, &m, own);
         if (m.command < 0) {
                 report_failure(errno);
                 _exit(127);

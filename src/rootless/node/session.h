@@ -18,6 +18,9 @@ enum {
         SESSION_NODE = 7, /* a descriptor number */
 };
 
+/* Signal to the monitor of a bound command: it sends SIGTERM to the command. */
+#define SESSION_END SIGUSR1
+
 struct rootless_session {
         char *const *argv;
         char *const *environment;
@@ -25,7 +28,10 @@ struct rootless_session {
         int streams[SESSION_STREAMS]; /* none of them is the caller's terminal */
         /* slave of our pseudoterminal, the controlling terminal; -EBADF = none */
         int terminal;
-        bool foreground;     /* the command has the terminal from the start */
+        bool foreground; /* the command has the terminal from the start */
+        /* The command ends with the program outside: SIGKILL when the pipe of orders closes. Init
+         * ends it alone with SESSION_END. */
+        bool bound;
         int orders, reports; /* pipes: read by the monitor, written by the monitor */
         int failure;         /* a pipe: gets an errno if execve() fails, else closes */
         /* descriptor that the caller needs to enter the node between the two steps; -EBADF =

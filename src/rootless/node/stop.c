@@ -8,8 +8,8 @@
 #include "sys/calls.h"
 
 static constexpr uint64_t call_timeout_us = 5 * ND_SECOND_US;
-/* longer than init's own grace period */
-static constexpr uint64_t stop_grace_us = 15 * ND_SECOND_US;
+/* longer than the sum of init's own grace periods */
+static constexpr uint64_t stop_grace_us = 20 * ND_SECOND_US;
 static constexpr uint64_t kill_timeout_us = 5 * ND_SECOND_US;
 
 static int wait_ended(int pidfd, uint64_t timeout_us) {
