@@ -7,8 +7,9 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "rootless/command/commands.h"
-#include "sys/cgroup.h"
-#include "sys/file.h"
+#include "rootless/node/delegation.h"
+#include "rootless/node/launch.h"
+#include "sys/calls.h"
 #include "sys/notify.h"
 
 void rootless_daemon_done(struct rootless_daemon *d) {
@@ -18,6 +19,7 @@ void rootless_daemon_done(struct rootless_daemon *d) {
         sd_event_unref(d->loop);
         rootless_node_record_done(&d->record);
         rootless_node_done(&d->node);
+        rootless_cluster_done(&d->cluster);
         rootless_config_done(&d->config);
 }
 
@@ -38,33 +40,16 @@ static int on_init_ended([[maybe_unused]] sd_event_source *source, [[maybe_unuse
 
 /* ---- the cgroup ---- */
 
-#define DELEGATE                                                                                                               \
-        "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' " \
-        ">/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again"
-
-/* Controllers that pods need for limits and that the node does not have; "" = none are missing. */
-static char *missing_controllers(const char *cgroup) {
-        static const char *const needed[] = {"cpu", "memory", "pids"};
-        nd_autofree char *path = nd_format("/sys/fs/cgroup%s/cgroup.controllers", cgroup), *controllers = nullptr;
-        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &controllers);
-        nd_autotext struct nd_text missing = ND_TEXT(64);
-
-        for (size_t i = 0; i < nd_count_of(needed); i++)
-                if (error || !nd_cgroup_has(controllers, needed[i]))
-                        nd_text_addf(&missing, "%s%s", missing.length > 0 ? " " : "", needed[i]);
-        return nd_strdup(nd_text_get(&missing));
-}
-
 char *rootless_daemon_summary(const struct rootless_daemon *d) {
         const struct rootless_node_record *record = &d->record;
-        nd_autofree char *missing = record->cgroup ? missing_controllers(record->cgroup) : nullptr,
+        nd_autofree char *missing = record->cgroup ? rootless_delegation_missing(record->cgroup) : nullptr,
                          *reason = missing ? nd_format("controllers not delegated to its cgroup: %s", missing)
                                            : nd_strdup("no cgroup is delegated to it");
         bool limited = missing && !*missing;
 
         if (!limited)
                 nd_log_last(ND_LOG_WARNING, "pods in the node have no resource limits", nd_field("node", d->node.name),
-                            nd_field("reason", reason), nd_field("remedy", DELEGATE));
+                            nd_field("reason", reason), nd_field("remedy", DELEGATION_REMEDY));
         return nd_format("ready: node %s, process %d, %llu IDs, network %s; resource limits %s", d->node.name,
                          (int) record->pid, (unsigned long long) record->ids, record->net, limited ? "yes" : reason);
 }
@@ -103,4 +88,31 @@ struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct
                 return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         nd_try(rootless_config_resolve(settings, true, rootless_command_getenv, nullptr, &d->config));
         return rootless_node_open(d->config.name, true, &d->node);
+}
+
+struct nd_error *rootless_daemon_plan_components(const struct rootless_config *config, struct rootless_cluster *ret_cluster,
+                                                 struct rootless_bindplan *ret_files) {
+        if (!config->join)
+                return nullptr;
+        nd_try(rootless_cluster_resolve(config, "", ret_cluster));
+        return rootless_components_files(ret_cluster, ret_files);
+}
+
+static struct nd_error *record_components(struct rootless_daemon *d) {
+        if (!d->config.join)
+                return nullptr;
+        nd_try(rootless_credentials_save_controller(d->config.join, &d->node));
+        return rootless_components_record(&d->cluster, &d->node);
+}
+
+struct nd_error *rootless_daemon_launch(struct rootless_daemon *d) {
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan files = {};
+        struct nd_error *error;
+
+        nd_try(rootless_daemon_plan_components(&d->config, &d->cluster, &files));
+        nd_try(rootless_launch_node(&d->config, &d->node, false, &files, &d->record, &d->pidfd));
+        error = record_components(d);
+        if (error)
+                (void) nd_sys->pidfd_send_signal(d->pidfd, SIGKILL, 0);
+        return error;
 }

@@ -4,6 +4,7 @@
 
 #include <systemd/sd-event.h>
 
+#include "rootless/components/component.h"
 #include "rootless/core/node.h"
 #include "rootless/network/supervisor.h"
 #include "rootless/node/services.h"
@@ -16,6 +17,7 @@ struct rootless_daemon {
         sd_event *loop;
         struct rootless_supervisor *supervisor;
         struct rootless_services *services;
+        struct rootless_cluster cluster; /* of a node with Kubernetes */
         int pidfd;
         bool signalled; /* SIGTERM or SIGINT was received */
 };
@@ -25,6 +27,15 @@ void rootless_daemon_done(struct rootless_daemon *d);
 
 /* Creates the event loop, resolves the settings and opens the node's directory. */
 [[nodiscard]] struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct rootless_settings *settings);
+
+/* Checks the settings of Kubernetes and makes the bind plan of its files; both stay empty for a node
+ * without it. */
+[[nodiscard]] struct nd_error *rootless_daemon_plan_components(const struct rootless_config *config,
+                                                               struct rootless_cluster *ret_cluster,
+                                                               struct rootless_bindplan *ret_files);
+
+/* Launches the node with its components' files, and records the components. */
+[[nodiscard]] struct nd_error *rootless_daemon_launch(struct rootless_daemon *d);
 
 /* Notifies systemd that the node is ready and runs until a signal is received or init exits. */
 [[nodiscard]] struct nd_error *rootless_daemon_wait(struct rootless_daemon *d);

@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
-#include "rootless/node/launch.h"
 #include "sys/notify.h"
 
 static constexpr uint64_t notify_timeout_us = 5 * ND_SECOND_US;
@@ -24,7 +23,7 @@ static struct nd_error *hold(struct rootless_daemon *d, const struct rootless_se
         if (!absent)
                 return nd_error_new(ND_EXISTS, EEXIST, "node '%s' is already running as process %d", d->config.name,
                                     (int) d->record.pid);
-        nd_try(rootless_launch_node(&d->config, &d->node, false, &d->record, &d->pidfd));
+        nd_try(rootless_daemon_launch(d));
         assignments = nd_format("MAINPID=%d\nREADY=1", (int) d->record.pid);
         summary = rootless_daemon_summary(d);
         r = nd_notify_send(assignments, summary);

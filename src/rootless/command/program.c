@@ -5,6 +5,7 @@
 #include "rootless/cluster/manifest.h"
 #include "rootless/cluster/settings.h"
 #include "rootless/command/commands.h"
+#include "rootless/command/daemon.h"
 #include "rootless/network/discover.h"
 #include "rootless/node/launch.h"
 #include "sys/notify.h"
@@ -53,9 +54,70 @@
                  .offset = FIELD(dry_run),                                                                                    \
                  .help = "Only print the node's mounts and network"}
 
+#define CLUSTER_OPTIONS                                                                                                       \
+        {.name = "join",                                                                                                      \
+         .kind = ND_OPTION_TEXT,                                                                                              \
+         .offset = FIELD(join),                                                                                               \
+         .argument = "KUBECONFIG",                                                                                            \
+         .values = ND_VALUES_FILE,                                                                                            \
+         .help = "Run Kubernetes in the node and join the cluster of this kubeconfig"},                                       \
+                {.name = "runtime",                                                                                           \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(runtime),                                                                                    \
+                 .argument = "RUNTIME",                                                                                       \
+                 .values = ND_VALUES_WORDS,                                                                                   \
+                 .words = "nodens-cri containerd",                                                                            \
+                 .help = "Container runtime: nodens-cri (the default) or containerd"},                                        \
+                {.name = "node-name",                                                                                         \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(node_name),                                                                                  \
+                 .argument = "NAME",                                                                                          \
+                 .help = "Name of the Node object (default: the host's name, and the node's unless that is 'default')"},      \
+                {.name = "node-ip",                                                                                           \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(node_ip),                                                                                    \
+                 .argument = "ADDRESS",                                                                                       \
+                 .help = "Address that the kubelet reports (default: chosen by the kubelet)"},                                \
+                {.name = "labels",                                                                                            \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(labels),                                                                                     \
+                 .argument = "KEY=VALUE,...",                                                                                 \
+                 .help = "Labels of the Node object"},                                                                        \
+                {.name = "taint",                                                                                             \
+                 .kind = ND_OPTION_FLAG,                                                                                      \
+                 .offset = FIELD(taint),                                                                                      \
+                 .help = "Register the node with the taint kubernetes.io/running-in-user-namespace=true:NoSchedule"},         \
+                {.name = "pod-cidr",                                                                                          \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(pod_cidr),                                                                                   \
+                 .argument = "NETWORK",                                                                                       \
+                 .help = "Network of the node's pods (default 10.244.0.0/24)"},                                               \
+                {.name = "cluster-dns",                                                                                       \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(cluster_dns),                                                                                \
+                 .argument = "ADDRESS,...",                                                                                   \
+                 .help = "Address of the cluster's DNS service (default 10.96.0.10)"},                                        \
+                {.name = "max-pods",                                                                                          \
+                 .kind = ND_OPTION_U32,                                                                                       \
+                 .offset = FIELD(max_pods),                                                                                   \
+                 .argument = "NUMBER",                                                                                        \
+                 .least = 1,                                                                                                  \
+                 .help = "Maximum number of pods (default 110)"},                                                             \
+                {.name = "programs",                                                                                          \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(programs),                                                                                   \
+                 .argument = "DIRECTORY[:DIRECTORY...]",                                                                      \
+                 .values = ND_VALUES_DIRECTORY,                                                                               \
+                 .help = "Directories with kubelet, kube-proxy, containerd and CNI plugins besides /usr and /opt"},           \
+                {.name = "no-cgroups",                                                                                        \
+                 .kind = ND_OPTION_FLAG,                                                                                      \
+                 .offset = FIELD(no_cgroups),                                                                                 \
+                 .help = "Start without a delegated cgroup: pods have no resource limits"}
+
 static const struct nd_option run_options[] = {NAME_OPTION, MAKE_OPTIONS, {}};
 static const struct nd_option up_options[] = {NAME_OPTION,
                                               MAKE_OPTIONS,
+                                              CLUSTER_OPTIONS,
                                               {.name = "foreground",
                                                .letter = 'f',
                                                .kind = ND_OPTION_FLAG,
@@ -157,6 +219,14 @@ static const struct nd_option_command commands[] = {
          .options = rootless_cluster_options,
          .settings_size = sizeof(struct rootless_cluster_settings),
          .run = rootless_command_controller},
+        {.name = "component",
+         .summary = "run a program of Kubernetes in a running node (nodens-node-kubelet@.service and others)",
+         .operands = "runtime|kubelet|proxy",
+         .operand_values = ND_VALUES_WORDS,
+         .operand_words = "runtime kubelet proxy",
+         .options = name_options,
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_component},
         {},
 };
 
@@ -211,14 +281,16 @@ static void print_network(const struct rootless_netplan *plan) {
 
 struct nd_error *rootless_command_explain(const struct rootless_settings *settings, bool lasting) {
         nd_cleanup(rootless_config_done) struct rootless_config config = {};
-        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, more = {};
+        nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
         nd_autofree char *resolv = nullptr;
         struct rootless_netplan network;
         struct rootless_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
 
         nd_try(rootless_config_resolve(settings, lasting, rootless_command_getenv, nullptr, &config));
         nd_try(rootless_network_discover(config.name, config.net, config.mtu, &network, &resolv));
-        nd_try(rootless_launch_bindplan(&config, &node, resolv, true, &plan));
+        nd_try(rootless_daemon_plan_components(&config, &cluster, &more));
+        nd_try(rootless_launch_bindplan(&config, &node, resolv, true, &more, &plan));
         rootless_bindplan_print(&plan, stdout);
         print_network(&network);
         return nullptr;

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "rootless/command/commands.h"
+#include "rootless/components/record.h"
 #include "rootless/core/node.h"
 #include "rootless/network/supervisor.h"
 #include "sys/file.h"
@@ -47,6 +48,40 @@ static void print_text(const struct rootless_node *node, const struct rootless_n
                 printf("  cgroup   not delegated, so pods have no limits (nodens check --rootless)\n");
 }
 
+/* A component's own status is hostile, but the record has only printable characters of it. */
+static void print_component(const struct rootless_node *node, const char *name, struct nd_json_out *out) {
+        nd_cleanup(rootless_component_state_done) struct rootless_component_state state = {};
+
+        rootless_component_state_load(node, name, &state);
+        if (!out) {
+                printf("  %-8s %s", name, state.state);
+                if (state.pid > 0)
+                        printf(", run by process %d", (int) state.pid);
+                printf("%s%s\n", *state.status ? ": " : "", state.status);
+                return;
+        }
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "name", name);
+        nd_json_string(out, "state", state.state);
+        nd_json_number(out, "pid", (uint64_t) state.pid);
+        nd_json_bool(out, "ready", nd_streq(state.state, "ready"));
+        nd_json_string(out, "status", state.status);
+        nd_json_close(out, '}');
+}
+
+static void print_components(const struct rootless_node *node, struct nd_json_out *out) {
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
+
+        rootless_component_names(node, &names);
+        if (out)
+                nd_json_open(out, "components", '[');
+        nd_vector_each (name, &names) {
+                print_component(node, *name, out);
+        }
+        if (out)
+                nd_json_close(out, ']');
+}
+
 static void print_json(struct nd_json_out *out, const struct rootless_node *node, const struct rootless_node_record *record,
                        pid_t helper, const char *controllers) {
         nd_json_open(out, nullptr, '{');
@@ -60,6 +95,7 @@ static void print_json(struct nd_json_out *out, const struct rootless_node *node
         nd_json_string(out, "data", record->data);
         nd_json_string(out, "cgroup", record->cgroup);
         nd_json_string(out, "controllers", controllers);
+        print_components(node, out);
         nd_json_close(out, '}');
 }
 
@@ -80,6 +116,8 @@ static bool show_node(const char *name, struct nd_json_out *out) {
                 print_json(out, &node, &record, rootless_supervisor_helper_pid(&node), controllers);
         else
                 print_text(&node, &record, rootless_supervisor_helper_pid(&node), controllers);
+        if (!out)
+                print_components(&node, nullptr);
         return true;
 }
 

@@ -13,6 +13,8 @@
 #include "base/log.h"
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
+#include "rootless/components/record.h"
+#include "rootless/node/delegation.h"
 #include "rootless/node/launch.h"
 #include "rootless/node/stop.h"
 #include "rootless/ports/api-client.h"
@@ -21,18 +23,35 @@
 
 #define OPTIONS_FILE "up.conf"
 
-static struct nd_error *foreground(struct rootless_daemon *d, const struct rootless_settings *settings) {
+/* The names must outlive the services. */
+static struct nd_error *start_services(struct rootless_daemon *d, struct nd_strings *components) {
+        struct rootless_service list[SERVICES_CEILING];
+        size_t count = 0;
+
+        if (d->config.net != NET_DRIVER_HOST) {
+                list[count++] = (struct rootless_service) {.command = "forward"};
+                list[count++] = (struct rootless_service) {.command = "api"};
+        }
+        rootless_component_names(&d->node, components);
+        nd_vector_each (name, components) {
+                if (count < SERVICES_CEILING)
+                        list[count++] = (struct rootless_service) {.command = "component", .operand = *name};
+        }
+        return rootless_services_start(d->loop, &d->node, list, count, &d->services);
+}
+
+static struct nd_error *foreground(struct rootless_daemon *d, const struct rootless_settings *settings,
+                                   struct nd_strings *components) {
         nd_autoerror struct nd_error *absent = nullptr;
 
         nd_try(rootless_daemon_prepare(d, settings));
         nd_try(rootless_node_lock(&d->node));
         absent = rootless_node_open_init(&d->node, &d->record, &d->pidfd);
         if (absent)
-                nd_try(rootless_launch_node(&d->config, &d->node, false, &d->record, &d->pidfd));
+                nd_try(rootless_daemon_launch(d));
         else
                 nd_log(ND_LOG_NOTICE, "adopted a running node", nd_field("node", d->config.name));
-        if (d->config.net != NET_DRIVER_HOST)
-                nd_try(rootless_services_start(d->loop, &d->node, &d->services));
+        nd_try(start_services(d, components));
         nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
         rootless_supervisor_log_warning(d->supervisor);
         if (settings->publish)
@@ -48,12 +67,16 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
 /* Checks the settings as `hold` will: its errors would be in the journal only. */
 static struct nd_error *check_settings(const struct rootless_settings *settings) {
         nd_cleanup(rootless_config_done) struct rootless_config config = {};
-        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, more = {};
+        nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
         struct rootless_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
 
         nd_try(rootless_config_resolve(settings, true, rootless_command_getenv, nullptr, &config));
         nd_try(rootless_launch_check_ids());
-        nd_try(rootless_launch_bindplan(&config, &node, nullptr, true, &plan));
+        if (config.join && !config.no_cgroups)
+                nd_try(rootless_delegation_require_manager());
+        nd_try(rootless_daemon_plan_components(&config, &cluster, &more));
+        nd_try(rootless_launch_bindplan(&config, &node, nullptr, true, &more, &plan));
         return settings->publish ? rootless_api_check_list(settings->publish) : nullptr;
 }
 
@@ -66,17 +89,23 @@ static struct nd_error *save_options(const struct rootless_node *node, const str
         return nd_file_replace_unsynced(node->fd, OPTIONS_FILE, text.bytes, text.length, 0600);
 }
 
-static struct nd_error *start_units(const char *name) {
-        nd_autofree char *node = nd_format("nodens-node@%s.service", name),
-                         *net = nd_format("nodens-node-net@%s.service", name),
-                         *forward = nd_format("nodens-node-forward@%s.service", name),
-                         *api = nd_format("nodens-node-api@%s.service", name);
-        const char *const argv[] = {"systemctl", "--user", "start", node, net, forward, api, nullptr};
+/* Units of components that the node does not have are skipped: they have a condition. */
+static struct nd_error *start_units(const char *name, bool kubernetes) {
+        static const char *const units[] = {"", "-net", "-forward", "-api", "-runtime", "-kubelet", "-proxy"};
+        enum { WITHOUT_KUBERNETES = 4 };
         const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
 
-        nd_try(nd_error_wrap(nd_child_run(&(struct nd_child_plan) {.argv = argv, .streams = streams}, &result),
-                             "without a systemd user manager use 'nodens-rootless up --foreground'"));
+        nd_strings_add(&argv, "systemctl");
+        nd_strings_add(&argv, "--user");
+        nd_strings_add(&argv, "start");
+        for (size_t i = 0; i < (kubernetes ? nd_count_of(units) : WITHOUT_KUBERNETES); i++)
+                nd_strings_addf(&argv, "nodens-node%s@%s.service", units[i], name);
+        nd_strings_add_owned(&argv, nullptr);
+        nd_try(nd_error_wrap(
+                nd_child_run(&(struct nd_child_plan) {.argv = (const char *const *) argv.items, .streams = streams}, &result),
+                "without a systemd user manager use 'nodens-rootless up --foreground'"));
         if (result.code != 0)
                 return nd_error_new(ND_UNAVAILABLE, 0,
                                     "node '%s' does not start: 'nodens-rootless logs --name %s' shows why; without a systemd "
@@ -86,7 +115,7 @@ static struct nd_error *start_units(const char *name) {
 }
 
 static struct nd_error *refuse_new_settings(const struct rootless_settings *settings) {
-        if (settings->net || settings->mtu || settings->data || settings->bind)
+        if (rootless_settings_any(settings))
                 return nd_error_new(
                         ND_EXISTS, 0,
                         "node '%s' is already running: stop it with 'nodens-rootless down --name %s' to change its "
@@ -119,7 +148,7 @@ static struct nd_error *background(const struct rootless_settings *settings) {
                 nd_try(refuse_new_settings(settings));
         } else {
                 nd_try(save_options(&node, settings));
-                nd_try(start_units(settings->name));
+                nd_try(start_units(settings->name, settings->join || rootless_command_getenv("NODENS_JOIN", nullptr)));
         }
         if (settings->publish)
                 nd_try(nd_error_wrap(rootless_api_publish_list(settings->name, settings->publish), "node '%s' is running, but",
@@ -131,17 +160,22 @@ static struct nd_error *background(const struct rootless_settings *settings) {
 
 int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
         struct rootless_settings given = *(struct rootless_settings *) settings;
+        nd_cleanup(nd_strings_done) struct nd_strings components = {};
         struct rootless_daemon d = DAEMON_NONE;
+        nd_autofree char *join = given.join ? realpath(given.join, nullptr) : nullptr;
         struct nd_error *error;
 
         if (!given.name)
                 given.name = NODE_DEFAULT_NAME;
+        if (given.join && !join)
+                return rootless_command_fail(nd_error_new(ND_INVALID, errno, "kubeconfig '%s'", given.join));
+        given.join = join; /* units have another working directory */
         if (given.dry_run)
                 error = rootless_command_explain(&given, true);
         else if (!given.foreground)
                 error = background(&given);
         else
-                error = foreground(&d, &given);
+                error = foreground(&d, &given, &components);
         rootless_daemon_done(&d);
         return error ? rootless_command_fail(error) : EXIT_SUCCESS;
 }

@@ -15,7 +15,10 @@
 
 #define RECORD "node.json"
 
-enum { NAME_CEILING = 48 }; /* sun_path has 108 bytes */
+enum {
+        NAME_CEILING = 48, /* sun_path has 108 bytes */
+        COMPONENT_FILES_CEILING = 256,
+};
 
 static constexpr uint64_t connect_timeout_us = 5 * ND_SECOND_US;
 
@@ -261,13 +264,28 @@ struct nd_error *rootless_node_connect(const struct rootless_node *node, int *re
         return nullptr;
 }
 
+static void clear_components(const struct rootless_node *node) {
+        nd_cleanup(nd_strings_done) struct nd_strings files = {};
+        nd_autoclose int fd = -EBADF;
+        nd_autoerror struct nd_error *absent = nd_dir_open(node->fd, "components", &fd);
+
+        if (absent)
+                return;
+        nd_ignore(nd_dir_list_files(fd, ".", COMPONENT_FILES_CEILING, &files));
+        nd_vector_each (file, &files) {
+                (void) nd_sys->unlinkat(fd, *file, 0);
+        }
+        (void) nd_sys->unlinkat(node->fd, "components", AT_REMOVEDIR);
+}
+
 void rootless_node_clear(const struct rootless_node *node) {
-        static const char *const files[] = {"api/child_pid",    "api/api.sock",   RECORD,     "holder.sock", "helper",
-                                            "forward.sock",     "forward.lock",   "api.lock", "ports.json",  "parts",
-                                            "owned-ports.json", "controller.lock"};
+        static const char *const files[] = {"api/child_pid",    "api/api.sock",    RECORD,     "holder.sock", "helper",
+                                            "forward.sock",     "forward.lock",    "api.lock", "ports.json",  "parts",
+                                            "owned-ports.json", "controller.lock", "controller.kubeconfig"};
 
         for (size_t i = 0; i < nd_count_of(files); i++)
                 (void) nd_sys->unlinkat(node->fd, files[i], 0);
+        clear_components(node);
 }
 
 struct nd_error *rootless_node_remove(const struct rootless_node *node) {

@@ -12,8 +12,11 @@
  *              owned-ports.json        published ports of an owner other than the user (ports.h)
  *              api.lock        lock of the port controller
  *              controller.lock lock of the controller for Services (cluster/daemon.h)
- *              parts           processes of the forwarder and the controller without a service
- *                              manager (services.h)
+ *              parts           processes of the forwarder, the controller and the components
+ *                              without a service manager (services.h)
+ *              components/     programs of Kubernetes in the node (components/record.h)
+ *              controller.kubeconfig
+ *                              credentials of the controller, which the node does not see
  *              api/            the part that the node sees: child_pid and api.sock
  *
  * A record describes a running node only if its process still exists: PID, start time and boot ID

@@ -18,6 +18,8 @@ enum {
 };
 
 static void bind_done(struct rootless_bind *bind) {
+        if (bind->kind == BIND_TEXT && bind->source)
+                explicit_bzero(bind->source, strlen(bind->source)); /* it may have credentials */
         free(bind->target);
         free(bind->source);
 }
@@ -46,6 +48,10 @@ static void add_read_only(struct rootless_bindplan *plan, const char *path) {
 
         bind->read_only = true;
         bind->optional = true;
+}
+
+void rootless_bindplan_add_text(struct rootless_bindplan *plan, const char *target, const char *text, unsigned mode) {
+        add(plan, BIND_TEXT, target, text)->mode = mode;
 }
 
 /* A top-level directory of programs: read-only, or a symbolic link where /usr is merged. */
@@ -165,26 +171,46 @@ static bool within(const char *path, const char *directory) {
         return strncmp(path, directory, length) == 0 && (path[length] == '\0' || path[length] == '/');
 }
 
-static struct nd_error *refuse(const char *path, const char *why) {
-        return nd_error_new(ND_DENIED, 0, "--bind %s denied: %s", path, why);
+static struct nd_error *refuse(const char *option, const char *path, const char *why) {
+        return nd_error_new(ND_DENIED, 0, "%s %s denied: %s", option, path, why);
 }
 
-/* Enforces on --bind the rules that the default plan follows by omission. */
-static struct nd_error *check_bind(const struct rootless_bindplan_facts *facts, const char *path) {
+/* Enforces on --bind and --programs the rules that the default plan follows by omission. */
+static struct nd_error *check_bind(const struct rootless_bindplan_facts *facts, const char *option, const char *path) {
         static const char *const closed[] = {"/run", "/var/run", "/proc", "/sys", "/dev", "/tmp", "/var/tmp"};
         nd_autofree char *ssh = nd_format("%s/.ssh", facts->home), *gnupg = nd_format("%s/.gnupg", facts->home);
 
         if (path[0] != '/' || nd_streq(path, "/"))
-                return refuse(path, "not an absolute path below /; write --bind \"$PWD/...\" for a relative one");
+                return refuse(option, path, "not an absolute path below /; write --bind \"$PWD/...\" for a relative one");
         for (size_t i = 0; i < nd_count_of(closed); i++)
                 if (within(path, closed[i]) || within(closed[i], path))
-                        return refuse(path, "the node has its own; the host's sockets there would treat the node as the user");
+                        return refuse(option, path,
+                                      "the node has its own; the host's sockets there would treat the node as the user");
         if (facts->runtime && (within(path, facts->runtime) || within(facts->runtime, path)))
-                return refuse(path, "sockets in the runtime directory would treat the node as the user");
+                return refuse(option, path, "sockets in the runtime directory would treat the node as the user");
         if (within(facts->home, path))
-                return refuse(path, "the whole home directory is not allowed; name a directory in it");
+                return refuse(option, path, "the whole home directory is not allowed; name a directory in it");
         if (within(path, ssh) || within(path, gnupg))
-                return refuse(path, "keys and agents are not allowed in the node");
+                return refuse(option, path, "keys and agents are not allowed in the node");
+        return nullptr;
+}
+
+/* Adds a path of the host, at the same path in the node. */
+static struct nd_error *add_path(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts,
+                                 const char *option, const char *path, bool read_only) {
+        nd_autofree char *real = nd_format("%s%s", facts->machine, path), *canonical = nullptr;
+        const char *seen;
+        struct stat st;
+        struct rootless_bind *bind;
+
+        nd_try(check_bind(facts, option, path));
+        canonical = realpath(real, nullptr);
+        if (!canonical || stat(canonical, &st) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "%s %s", option, path);
+        seen = canonical + strlen(facts->machine);
+        nd_try(check_bind(facts, option, seen)); /* a symbolic link may resolve to a denied path */
+        bind = add(plan, S_ISDIR(st.st_mode) ? BIND_TREE : BIND_FILE, seen, seen);
+        bind->read_only = read_only;
         return nullptr;
 }
 
@@ -192,39 +218,45 @@ static struct nd_error *add_bind(struct rootless_bindplan *plan, const struct ro
                                  const char *word) {
         size_t length = strlen(word);
         bool read_only = length > 3 && nd_streq(word + length - 3, ":ro");
-        nd_autofree char *path = nd_strndup(word, read_only ? length - 3 : length),
-                         *real = nd_format("%s%s", facts->machine, path), *canonical = nullptr;
-        const char *seen;
-        struct stat st;
-        struct rootless_bind *bind;
+        nd_autofree char *path = nd_strndup(word, read_only ? length - 3 : length);
 
-        nd_try(check_bind(facts, path));
-        canonical = realpath(real, nullptr);
-        if (!canonical || stat(canonical, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "--bind %s", path);
-        seen = canonical + strlen(facts->machine);
-        nd_try(check_bind(facts, seen)); /* a symbolic link may resolve to a denied path */
-        bind = add(plan, S_ISDIR(st.st_mode) ? BIND_TREE : BIND_FILE, seen, seen);
-        bind->read_only = read_only;
+        return add_path(plan, facts, "--bind", path, read_only);
+}
+
+/* Directories of programs that are in the node anyway are not mounted again. */
+static struct nd_error *add_program_directory(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts,
+                                              const char *word) {
+        if (within(word, "/usr") || within(word, "/opt"))
+                return nullptr;
+        return add_path(plan, facts, "--programs", word, true);
+}
+
+/* Calls a function for each word of a list. */
+static struct nd_error *add_list(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts, const char *list,
+                                 const char *separator,
+                                 struct nd_error *(*add_word)(struct rootless_bindplan *plan,
+                                                              const struct rootless_bindplan_facts *facts, const char *word)) {
+        nd_autofree char *copy = nd_strdup(list ? list : "");
+        size_t count = 0;
+
+        for (char *rest = copy, *word; (word = strsep(&rest, separator));) {
+                if (!*word)
+                        continue;
+                if (++count > BINDS_CEILING)
+                        return nd_error_new(ND_INVALID, 0, "more than %d paths in --bind or --programs", BINDS_CEILING);
+                nd_try(add_word(plan, facts, word));
+        }
         return nullptr;
 }
 
-static struct nd_error *add_binds(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts) {
-        nd_autofree char *list = nd_strdup(facts->binds ? facts->binds : "");
-        size_t count = 0;
+static void add_more(struct rootless_bindplan *plan, const struct rootless_bindplan *more) {
+        nd_vector_each (bind, more) {
+                struct rootless_bind *copy = add(plan, bind->kind, bind->target, bind->source);
 
-        for (char *word = list, *next; *word; word = next) {
-                size_t length = strcspn(word, ",");
-
-                next = word + length + (word[length] == ',');
-                word[length] = '\0';
-                if (length == 0)
-                        continue;
-                if (++count > BINDS_CEILING)
-                        return nd_error_new(ND_INVALID, 0, "more than %d paths in --bind", BINDS_CEILING);
-                nd_try(add_bind(plan, facts, word));
+                copy->read_only = bind->read_only;
+                copy->optional = bind->optional;
+                copy->mode = bind->mode;
         }
-        return nullptr;
 }
 
 /* ---- the whole plan ---- */
@@ -268,7 +300,10 @@ struct nd_error *rootless_bindplan_make(const struct rootless_bindplan_facts *fa
         add_tmpfs(&plan, "/root", 0700);
         add(&plan, BIND_DIRECTORY, "/home", nullptr);
         add(&plan, BIND_TREE, facts->api, facts->api)->read_only = true;
-        nd_try(add_binds(&plan, facts));
+        nd_try(add_list(&plan, facts, facts->binds, ",", add_bind));
+        nd_try(add_list(&plan, facts, facts->programs, ":", add_program_directory));
+        if (facts->more)
+                add_more(&plan, facts->more);
         *ret = nd_take(plan, (struct rootless_bindplan) {});
         return nullptr;
 }

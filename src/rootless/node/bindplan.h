@@ -61,11 +61,17 @@ struct rootless_bindplan_facts {
         const char *runtime; /* the user's runtime directory; nullptr = none */
         const char *binds;   /* value of --bind: "PATH[:ro],..."; nullptr = none */
         const char *resolv;  /* text of resolv.conf */
-        bool own_network;    /* sysfs can be mounted only with a network namespace of our own */
+        /* value of --programs: directories separated by colons, read-only; nullptr = none */
+        const char *programs;
+        const struct rootless_bindplan *more; /* entries to append; nullptr = none */
+        bool own_network;                     /* sysfs can be mounted only with a network namespace of our own */
 };
 
 [[nodiscard]] struct nd_error *rootless_bindplan_make(const struct rootless_bindplan_facts *facts,
                                                       struct rootless_bindplan *ret);
+
+/* Adds a file with our text. */
+void rootless_bindplan_add_text(struct rootless_bindplan *plan, const char *target, const char *text, unsigned mode);
 
 /* Prints one line per entry, for --dry-run. */
 void rootless_bindplan_print(const struct rootless_bindplan *plan, FILE *to);

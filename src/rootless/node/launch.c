@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "rootless/network/discover.h"
+#include "rootless/node/delegation.h"
 #include "rootless/node/init-start.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
@@ -48,7 +49,7 @@ static struct nd_error *make_data(struct rootless_config *config) {
 }
 
 struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const struct rootless_node *node, const char *resolv,
-                                          bool dry, struct rootless_bindplan *ret) {
+                                          bool dry, const struct rootless_bindplan *more, struct rootless_bindplan *ret) {
         nd_autofree char *api = nd_format("%s/api", node->path), *home = nullptr, *runtime = nullptr;
         const char *home_given = getenv("HOME"), *runtime_given = getenv("XDG_RUNTIME_DIR");
 
@@ -64,6 +65,8 @@ struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const 
                                                                          .runtime = runtime,
                                                                          .binds = config->bind,
                                                                          .resolv = resolv,
+                                                                         .programs = config->programs,
+                                                                         .more = more,
                                                                          .own_network = config->net != NET_DRIVER_HOST},
                                       ret);
 }
@@ -162,7 +165,8 @@ static struct nd_error *record(const struct rootless_config *config, const struc
 }
 
 struct nd_error *rootless_launch_node(struct rootless_config *config, const struct rootless_node *node, bool die_with_us,
-                                      struct rootless_node_record *ret_record, int *ret_pidfd) {
+                                      const struct rootless_bindplan *more, struct rootless_node_record *ret_record,
+                                      int *ret_pidfd) {
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan binds = {};
         nd_autofree char *resolv = nullptr, *socket = nd_format("%s/holder.sock", node->path), *cgroup = nullptr;
         struct rootless_netplan network;
@@ -174,9 +178,11 @@ struct nd_error *rootless_launch_node(struct rootless_config *config, const stru
 
         rootless_node_clear(node);
         nd_try(rootless_network_discover(config->name, config->net, config->mtu, &network, &resolv));
-        nd_try(rootless_launch_bindplan(config, node, resolv, false, &binds));
         cgroup = find_delegated();
         plan.cgroup = cgroup;
+        if (config->join && !config->no_cgroups)
+                nd_try(rootless_delegation_require(cgroup));
+        nd_try(rootless_launch_bindplan(config, node, resolv, false, more, &binds));
         error = find_maps(&plan.uids, &plan.gids);
         if (!error)
                 error = rootless_init_start(&plan, &pid, &pidfd);

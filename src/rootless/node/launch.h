@@ -6,15 +6,19 @@
 #include "rootless/node/bindplan.h"
 #include "rootless/node/settings.h"
 
-/* Makes the bind plan. Creates the data directory unless dry. */
+/* Makes the bind plan; more has further entries, nullptr = none. Creates the data directory unless
+ * dry. */
 [[nodiscard]] struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const struct rootless_node *node,
-                                                        const char *resolv, bool dry, struct rootless_bindplan *ret);
+                                                        const char *resolv, bool dry, const struct rootless_bindplan *more,
+                                                        struct rootless_bindplan *ret);
 
 /* Checks that the user has the IDs that a node needs; the error has the command that assigns
  * them. */
 [[nodiscard]] struct nd_error *rootless_launch_check_ids(void);
 
 /* Starts the init of a node whose lock we hold, and records it. die_with_us: the node ends with the
- * calling process. */
+ * calling process. A node with Kubernetes needs a delegated cgroup, unless the settings say
+ * otherwise. */
 [[nodiscard]] struct nd_error *rootless_launch_node(struct rootless_config *config, const struct rootless_node *node,
-                                                    bool die_with_us, struct rootless_node_record *ret_record, int *ret_pidfd);
+                                                    bool die_with_us, const struct rootless_bindplan *more,
+                                                    struct rootless_node_record *ret_record, int *ret_pidfd);

@@ -21,14 +21,12 @@
 #include "sys/calls.h"
 #include "sys/file.h"
 
-enum { SERVICES = 2 };
-
 static constexpr uint64_t restart_delay_min_us = 10 * ND_MS_US;
 static constexpr uint64_t restart_delay_max_us = 5 * ND_SECOND_US;
 static constexpr uint64_t stable_uptime_us = 500 * ND_MS_US; /* reset the backoff after this */
 
 struct service {
-        const char *command;
+        struct rootless_service what;
         struct rootless_services *services;
         pid_t pid;
         uint64_t started;
@@ -40,11 +38,14 @@ struct service {
 struct rootless_services {
         sd_event *loop;
         const struct rootless_node *node;
-        struct service all[SERVICES];
+        struct service all[SERVICES_CEILING];
+        size_t count;
 };
 
-static const char *const commands[] = {"forward", "api"};
-static_assert(nd_count_of(commands) == SERVICES);
+/* Its name in the record and the log. */
+static const char *name_of(const struct service *service) {
+        return service->what.operand ? service->what.operand : service->what.command;
+}
 
 /* ---- the record ---- */
 
@@ -54,8 +55,8 @@ static void save(const struct rootless_services *services) {
         nd_autoerror struct nd_error *error = nullptr;
 
         nd_json_open(&out, nullptr, '{');
-        for (size_t i = 0; i < SERVICES; i++) {
-                nd_json_open(&out, services->all[i].command, '{');
+        for (size_t i = 0; i < services->count; i++) {
+                nd_json_open(&out, name_of(&services->all[i]), '{');
                 nd_json_number(&out, "pid", (uint64_t) services->all[i].pid);
                 nd_json_number(&out, "started", services->all[i].started);
                 nd_json_close(&out, '}');
@@ -75,8 +76,8 @@ static void load(struct rootless_services *services) {
 
         if (!error)
                 error = nd_json_parse(text, length, 4096, &doc);
-        for (size_t i = 0; !error && i < SERVICES; i++) {
-                yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(doc), services->all[i].command);
+        for (size_t i = 0; !error && i < services->count; i++) {
+                yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(doc), name_of(&services->all[i]));
                 uint64_t pid = yyjson_get_uint(yyjson_obj_get(value, "pid")),
                          started = yyjson_get_uint(yyjson_obj_get(value, "started"));
                 nd_autoerror struct nd_error *gone = nullptr;
@@ -104,7 +105,8 @@ static void load(struct rootless_services *services) {
         /* a caller may wait for EOF on its standard output */
         (void) dup2(STDERR_FILENO, STDOUT_FILENO);
         (void) close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
-        (void) execl("/proc/self/exe", "nodens-rootless", service->command, "--name", name, (char *) nullptr);
+        (void) execl("/proc/self/exe", "nodens-rootless", service->what.command, "--name", name, service->what.operand,
+                     (char *) nullptr);
         (void) fprintf(stderr, "nodens-rootless: execute itself: %s\n", strerror(errno));
         _exit(127);
 }
@@ -115,7 +117,7 @@ static int on_restart([[maybe_unused]] sd_event_source *source, [[maybe_unused]]
         struct service *service = userdata;
 
         nd_log(ND_LOG_WARNING, "a service of the node exited; restarting it", nd_field("node", service->services->node->name),
-               nd_field("part", service->command));
+               nd_field("part", name_of(service)));
         start(service);
         return 0;
 }
@@ -158,7 +160,7 @@ static void start(struct service *service) {
         if (service->pid == 0)
                 exec_service(service, service->services->node->name);
         if (service->pid < 0) {
-                nd_log(ND_LOG_ERROR, "cannot start a service of the node", nd_field("part", service->command),
+                nd_log(ND_LOG_ERROR, "cannot start a service of the node", nd_field("part", name_of(service)),
                        nd_field("error", strerror(errno)));
                 service->pid = 0;
                 (void) sd_event_add_time_relative(service->services->loop, &service->restart, CLOCK_MONOTONIC,
@@ -172,15 +174,19 @@ static void start(struct service *service) {
         watch(service);
 }
 
-struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_node *node, struct rootless_services **ret) {
-        struct rootless_services *services = nd_new(struct rootless_services);
+struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_node *node, const struct rootless_service *list,
+                                         size_t count, struct rootless_services **ret) {
+        struct rootless_services *services;
 
-        *services = (struct rootless_services) {.loop = sd_event_ref(loop), .node = node};
-        for (size_t i = 0; i < SERVICES; i++)
+        if (count > SERVICES_CEILING)
+                return nd_error_new(ND_INTERNAL, 0, "more than %d services", SERVICES_CEILING);
+        services = nd_new(struct rootless_services);
+        *services = (struct rootless_services) {.loop = sd_event_ref(loop), .node = node, .count = count};
+        for (size_t i = 0; i < count; i++)
                 services->all[i] = (struct service) {
-                        .command = commands[i], .services = services, .pidfd = -EBADF, .delay_us = restart_delay_min_us};
+                        .what = list[i], .services = services, .pidfd = -EBADF, .delay_us = restart_delay_min_us};
         load(services);
-        for (size_t i = 0; i < SERVICES; i++) {
+        for (size_t i = 0; i < services->count; i++) {
                 if (services->all[i].pidfd >= 0)
                         watch(&services->all[i]);
                 else
@@ -195,7 +201,7 @@ void rootless_services_end(struct rootless_services *services) {
 
         if (!services)
                 return;
-        for (size_t i = 0; i < SERVICES; i++)
+        for (size_t i = 0; i < services->count; i++)
                 if (services->all[i].pidfd >= 0) {
                         (void) nd_sys->pidfd_send_signal(services->all[i].pidfd, SIGKILL, 0);
                         (void) waitid(P_PIDFD, (id_t) services->all[i].pidfd, &end, WEXITED);
@@ -206,7 +212,7 @@ void rootless_services_end(struct rootless_services *services) {
 void rootless_services_free(struct rootless_services *services) {
         if (!services)
                 return;
-        for (size_t i = 0; i < SERVICES; i++) {
+        for (size_t i = 0; i < services->count; i++) {
                 sd_event_source_disable_unref(services->all[i].ended);
                 sd_event_source_disable_unref(services->all[i].restart);
                 nd_close_fd(&services->all[i].pidfd);

@@ -7,10 +7,34 @@
 
 enum { SETTINGS_BYTES = 64 * 1024 };
 
+/* Settings that are text, each with the variable that gives it if the option is not used. */
+static const struct text_setting {
+        const char *variable;
+        size_t option; /* in struct rootless_settings */
+        size_t field;  /* in struct rootless_config */
+} texts[] = {
+#define TEXT(variable, name) {variable, offsetof(struct rootless_settings, name), offsetof(struct rootless_config, name)}
+        TEXT("NODENS_BIND", bind),         TEXT("NODENS_JOIN", join),
+        TEXT("NODENS_RUNTIME", runtime),   TEXT("NODENS_NODE_NAME", node_name),
+        TEXT("NODENS_NODE_IP", node_ip),   TEXT("NODENS_LABELS", labels),
+        TEXT("NODENS_POD_CIDR", pod_cidr), TEXT("NODENS_CLUSTER_DNS", cluster_dns),
+        TEXT("NODENS_PROGRAMS", programs),
+#undef TEXT
+};
+
+static const char *text_option(const struct rootless_settings *settings, const struct text_setting *text) {
+        return *(const char *const *) ((const char *) settings + text->option);
+}
+
+static char **text_field(struct rootless_config *config, const struct text_setting *text) {
+        return (char **) ((char *) config + text->field);
+}
+
 void rootless_config_done(struct rootless_config *config) {
+        for (size_t i = 0; i < nd_count_of(texts); i++)
+                free(*text_field(config, &texts[i]));
         free(config->name);
         free(config->data);
-        free(config->bind);
         *config = (struct rootless_config) {};
 }
 
@@ -45,12 +69,34 @@ static struct nd_error *choose_data(const char *given, bool lasting, rootless_ge
         return nullptr;
 }
 
+static struct nd_error *choose_flag(bool option, const char *name, const char *value, bool *ret) {
+        *ret = option || (value && (nd_streq(value, "1") || nd_streq(value, "true") || nd_streq(value, "yes")));
+        if (!*ret && value && !nd_streq(value, "0") && !nd_streq(value, "false") && !nd_streq(value, "no"))
+                return nd_error_new(ND_INVALID, 0, "invalid %s '%s': must be 1 or 0", name, value);
+        return nullptr;
+}
+
+/* Settings of Kubernetes that are not text. */
+static struct nd_error *choose_cluster(const struct rootless_settings *settings, rootless_getenv variable, void *userdata,
+                                       struct rootless_config *config) {
+        const char *max_pods = variable("NODENS_MAX_PODS", userdata);
+
+        config->max_pods = settings->max_pods;
+        if (config->max_pods == 0 && max_pods && nd_text_parse_u32(max_pods, &config->max_pods) < 0)
+                return nd_error_new(ND_INVALID, 0, "invalid NODENS_MAX_PODS '%s': not a number", max_pods);
+        nd_try(choose_flag(settings->taint, "NODENS_TAINT", variable("NODENS_TAINT", userdata), &config->taint));
+        nd_try(choose_flag(settings->no_cgroups, "NODENS_NO_CGROUPS", variable("NODENS_NO_CGROUPS", userdata),
+                           &config->no_cgroups));
+        if (config->join && config->join[0] != '/')
+                return nd_error_new(ND_INVALID, 0, "kubeconfig '%s' is not an absolute path", config->join);
+        return nullptr;
+}
+
 struct nd_error *rootless_config_resolve(const struct rootless_settings *settings, bool lasting, rootless_getenv variable,
                                          void *userdata, struct rootless_config *ret) {
         nd_cleanup(rootless_config_done) struct rootless_config config = {};
         const char *net = settings->net ? settings->net : variable("NODENS_NET", userdata),
-                   *data = settings->data ? settings->data : variable("NODENS_DATA", userdata),
-                   *binds = settings->bind ? settings->bind : variable("NODENS_BIND", userdata);
+                   *data = settings->data ? settings->data : variable("NODENS_DATA", userdata);
 
         if (!settings->name || !rootless_node_name_valid(settings->name))
                 return nd_error_new(ND_INVALID, 0, "invalid node name '%s': use lowercase letters, digits and '-'",
@@ -61,7 +107,15 @@ struct nd_error *rootless_config_resolve(const struct rootless_settings *setting
                 nd_try(rootless_net_driver_parse(net, &config.net));
         nd_try(choose_mtu(settings, variable("NODENS_MTU", userdata), &config.mtu));
         nd_try(choose_data(data, lasting, variable, userdata, config.name, &config.data));
-        config.bind = binds ? nd_strdup(binds) : nullptr;
+        for (size_t i = 0; i < nd_count_of(texts); i++) {
+                const char *option = text_option(settings, &texts[i]),
+                           *value = option ? option : variable(texts[i].variable, userdata);
+
+                /* an empty variable is an unset one: that is how a file disables it */
+                if (value && *value)
+                        *text_field(&config, &texts[i]) = nd_strdup(value);
+        }
+        nd_try(choose_cluster(settings, variable, userdata, &config));
         *ret = nd_take(config, (struct rootless_config) {});
         return nullptr;
 }
@@ -83,25 +137,41 @@ static struct nd_error *add_line(struct nd_text *text, const char *name, const c
         return nullptr;
 }
 
+bool rootless_settings_any(const struct rootless_settings *settings) {
+        for (size_t i = 0; i < nd_count_of(texts); i++)
+                if (text_option(settings, &texts[i]))
+                        return true;
+        return settings->net || settings->data || settings->mtu || settings->max_pods || settings->taint ||
+               settings->no_cgroups;
+}
+
+static struct nd_error *add_setting(struct nd_text *text, const char *name, const char *option, rootless_getenv variable,
+                                    void *userdata) {
+        const char *value = option ? option : variable(name, userdata);
+
+        return value ? add_line(text, name, value) : nullptr;
+}
+
 struct nd_error *rootless_settings_format(const struct rootless_settings *settings, rootless_getenv variable, void *userdata,
                                           struct nd_text *ret) {
-        nd_autofree char *mtu = settings->mtu ? nd_format("%u", settings->mtu) : nullptr;
+        nd_autofree char *mtu = settings->mtu ? nd_format("%u", settings->mtu) : nullptr,
+                         *max_pods = settings->max_pods ? nd_format("%u", settings->max_pods) : nullptr;
         const struct {
                 const char *name, *option;
         } lines[] = {
                 {"NODENS_NET", settings->net},
                 {"NODENS_MTU", mtu},
                 {"NODENS_DATA", settings->data},
-                {"NODENS_BIND", settings->bind},
+                {"NODENS_MAX_PODS", max_pods},
+                {"NODENS_TAINT", settings->taint ? "1" : nullptr},
+                {"NODENS_NO_CGROUPS", settings->no_cgroups ? "1" : nullptr},
         };
 
         *ret = ND_TEXT(SETTINGS_BYTES);
-        for (size_t i = 0; i < nd_count_of(lines); i++) {
-                const char *value = lines[i].option ? lines[i].option : variable(lines[i].name, userdata);
-
-                if (value)
-                        nd_try(add_line(ret, lines[i].name, value));
-        }
+        for (size_t i = 0; i < nd_count_of(lines); i++)
+                nd_try(add_setting(ret, lines[i].name, lines[i].option, variable, userdata));
+        for (size_t i = 0; i < nd_count_of(texts); i++)
+                nd_try(add_setting(ret, texts[i].variable, text_option(settings, &texts[i]), variable, userdata));
         return ret->overflow ? nd_error_new(ND_INVALID, 0, "the options are longer than %d bytes", SETTINGS_BYTES) : nullptr;
 }
 

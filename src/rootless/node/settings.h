@@ -4,7 +4,21 @@
  *      --net       NODENS_NET      pasta
  *      --mtu       NODENS_MTU      65520
  *      --data      NODENS_DATA     $XDG_DATA_HOME/nodens/NAME; none by default for `run`
- *      --bind      NODENS_BIND     nothing */
+ *      --bind      NODENS_BIND     nothing
+ *
+ * With --join (NODENS_JOIN) the node runs Kubernetes. The settings of it are checked where they are
+ * used, in components/:
+ *
+ *      --runtime       NODENS_RUNTIME      nodens-cri
+ *      --node-name     NODENS_NODE_NAME    the host's name, followed by the node's
+ *      --node-ip       NODENS_NODE_IP      chosen by the kubelet
+ *      --labels        NODENS_LABELS       none
+ *      --taint         NODENS_TAINT        no
+ *      --pod-cidr      NODENS_POD_CIDR     10.244.0.0/24
+ *      --cluster-dns   NODENS_CLUSTER_DNS  10.96.0.10
+ *      --max-pods      NODENS_MAX_PODS     110
+ *      --programs      NODENS_PROGRAMS     none: /usr and /opt
+ *      --no-cgroups    NODENS_NO_CGROUPS   no */
 #pragma once
 
 #include "base/option.h"
@@ -18,7 +32,18 @@ struct rootless_settings {
         const char *data;
         const char *bind;
         const char *publish;
+        const char *join;
+        const char *runtime;
+        const char *node_name;
+        const char *node_ip;
+        const char *labels;
+        const char *pod_cidr;
+        const char *cluster_dns;
+        const char *programs;
         uint32_t mtu;
+        uint32_t max_pods;
+        bool taint;
+        bool no_cgroups;
         bool dry_run;
         bool foreground;
         bool json;
@@ -31,6 +56,18 @@ struct rootless_config {
         uint32_t mtu;
         char *data; /* canonical once created; nullptr = none */
         char *bind; /* nullptr = none */
+        /* Kubernetes in the node; unset ones are nullptr, 0 or false */
+        char *join; /* absolute path of a kubeconfig; nullptr = no Kubernetes */
+        char *runtime;
+        char *node_name;
+        char *node_ip;
+        char *labels;
+        char *pod_cidr;
+        char *cluster_dns;
+        char *programs; /* directories, separated by colons */
+        uint32_t max_pods;
+        bool taint;
+        bool no_cgroups;
 };
 void rootless_config_done(struct rootless_config *config);
 
@@ -38,6 +75,9 @@ void rootless_config_done(struct rootless_config *config);
 typedef const char *(*rootless_getenv)(const char *name, void *userdata);
 [[nodiscard]] struct nd_error *rootless_config_resolve(const struct rootless_settings *settings, bool lasting,
                                                        rootless_getenv variable, void *userdata, struct rootless_config *ret);
+
+/* Whether any option is given that changes the node itself. */
+[[nodiscard]] bool rootless_settings_any(const struct rootless_settings *settings);
 
 /* Formats the settings that options or variables give as a file for EnvironmentFile= of the node's
  * units, so that a node that systemd starts has them too. Empty if there are none. */

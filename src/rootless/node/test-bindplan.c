@@ -120,6 +120,33 @@ static void bind_options_for_sockets_and_keys_are_denied([[maybe_unused]] void *
         }
 }
 
+static void directories_of_programs_are_read_only([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, refused = {};
+        struct rootless_bindplan_facts f = facts(top);
+
+        f.programs = "/home/u/project:/usr/bin:/srv/models";
+        expect_ok(rootless_bindplan_make(&f, &plan));
+        assert_true(find(&plan, "/home/u/project")->read_only);
+        assert_true(find(&plan, "/srv/models")->read_only);
+        assert_null(find(&plan, "/usr/bin")); /* it is there already */
+        f.programs = "/home/u";
+        expect_error(rootless_bindplan_make(&f, &refused), ND_DENIED, "--programs /home/u denied");
+}
+
+static void more_entries_come_last([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, more = {};
+        struct rootless_bindplan_facts f = facts(top);
+
+        rootless_bindplan_add_text(&more, "/etc/kubernetes/x", "secret", 0600);
+        f.more = &more;
+        expect_ok(rootless_bindplan_make(&f, &plan));
+        assert_string_equal(plan.items[plan.count - 1].target, "/etc/kubernetes/x");
+        assert_string_equal(plan.items[plan.count - 1].source, "secret");
+        assert_int_equal(plan.items[plan.count - 1].mode, 0600);
+}
+
 static void a_symbolic_link_to_a_denied_path_is_denied([[maybe_unused]] void **state) {
         scratch_directory top = machine();
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
@@ -140,6 +167,8 @@ int main(void) {
                 cmocka_unit_test(home_run_and_tmp_contain_only_our_own_directories),
                 cmocka_unit_test(bind_options_add_paths),
                 cmocka_unit_test(bind_options_for_sockets_and_keys_are_denied),
+                cmocka_unit_test(directories_of_programs_are_read_only),
+                cmocka_unit_test(more_entries_come_last),
                 cmocka_unit_test(a_symbolic_link_to_a_denied_path_is_denied),
         };
 

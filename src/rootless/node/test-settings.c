@@ -22,6 +22,47 @@ static void options_become_variables_of_the_unit([[maybe_unused]] void **state) 
                             "NODENS_NET=\"none\"\nNODENS_MTU=\"1500\"\nNODENS_DATA=\"/d\"\nNODENS_BIND=\"/a,/b:ro\"\n");
 }
 
+static void options_of_kubernetes_become_variables_too([[maybe_unused]] void **state) {
+        nd_autotext struct nd_text text = {};
+        struct rootless_settings given = {
+                .join = "/k", .runtime = "containerd", .max_pods = 7, .taint = true, .no_cgroups = true};
+
+        expect_ok(rootless_settings_format(&given, no_variable, nullptr, &text));
+        assert_string_equal(nd_text_get(&text),
+                            "NODENS_MAX_PODS=\"7\"\nNODENS_TAINT=\"1\"\nNODENS_NO_CGROUPS=\"1\"\nNODENS_JOIN=\"/k\"\n"
+                            "NODENS_RUNTIME=\"containerd\"\n");
+        assert_true(rootless_settings_any(&given));
+        assert_false(rootless_settings_any(&(struct rootless_settings) {.name = "n", .publish = "1:1"}));
+        assert_true(rootless_settings_any(&(struct rootless_settings) {.taint = true}));
+}
+
+/* Pairs of a name and its value, as the unit's environment file gives them. */
+static const char *many_variables(const char *name, void *userdata) {
+        for (const char **pair = userdata; *pair; pair += 2)
+                if (nd_streq(*pair, name))
+                        return pair[1];
+        return nullptr;
+}
+
+static void the_environment_configures_kubernetes([[maybe_unused]] void **state) {
+        const char *variables[] = {"HOME",          "/home/u", "NODENS_JOIN",       "/k", "NODENS_TAINT", "1",
+                                   "NODENS_LABELS", "",        "NODENS_NO_CGROUPS", "no", nullptr};
+        const char *wrong[] = {"HOME", "/home/u", "NODENS_TAINT", "maybe", nullptr};
+        const char *relative[] = {"HOME", "/home/u", "NODENS_JOIN", "kubeconfig", nullptr};
+        nd_cleanup(rootless_config_done) struct rootless_config config = {}, refused = {};
+        struct rootless_settings given = {.name = "n"};
+
+        expect_ok(rootless_config_resolve(&given, true, many_variables, (void *) variables, &config));
+        assert_string_equal(config.join, "/k");
+        assert_true(config.taint);
+        assert_false(config.no_cgroups);
+        assert_null(config.labels);
+        expect_error(rootless_config_resolve(&given, true, many_variables, (void *) wrong, &refused), ND_INVALID,
+                     "NODENS_TAINT 'maybe'");
+        expect_error(rootless_config_resolve(&given, true, many_variables, (void *) relative, &refused), ND_INVALID,
+                     "absolute");
+}
+
 static void without_options_nothing_is_written([[maybe_unused]] void **state) {
         nd_autotext struct nd_text text = {};
 
@@ -61,6 +102,8 @@ static void values_that_a_line_cannot_hold_are_refused([[maybe_unused]] void **s
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(options_become_variables_of_the_unit),
+                cmocka_unit_test(options_of_kubernetes_become_variables_too),
+                cmocka_unit_test(the_environment_configures_kubernetes),
                 cmocka_unit_test(without_options_nothing_is_written),
                 cmocka_unit_test(an_option_takes_precedence_over_the_environment),
                 cmocka_unit_test(characters_that_systemd_interprets_are_escaped),

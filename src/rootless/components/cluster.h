@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster.h - the checked settings of Kubernetes in a node, and where its programs are */
+#pragma once
+
+#include "rootless/components/credentials.h"
+#include "rootless/node/settings.h"
+
+enum rootless_runtime {
+        RUNTIME_NODENS,
+        RUNTIME_CONTAINERD,
+};
+
+/* The bridge of the pods. kube-proxy recognizes their traffic by it. */
+#define CLUSTER_BRIDGE "nodens0"
+
+struct rootless_cluster {
+        enum rootless_runtime runtime;
+        char *node_name;            /* of the Node object */
+        const char *node_ip;        /* nullptr = chosen by the kubelet */
+        const char *labels;         /* nullptr = none */
+        const char *pod_cidr;       /* one network, IPv4 or IPv6 */
+        struct nd_strings dns;      /* addresses of the cluster's DNS service */
+        uint32_t max_pods;          /* 0 = the kubelet's default */
+        bool taint;                 /* register the node with a taint */
+        bool no_cgroups;            /* pods have no limits */
+        struct nd_strings programs; /* directories of --programs */
+        char *path;                 /* PATH of the components */
+        struct nd_strings cni;      /* directories with CNI plugins, in order of search */
+        struct rootless_credentials credentials;
+        /* Stands for the host's root when programs are looked up; "" but in tests. */
+        const char *machine;
+};
+void rootless_cluster_done(struct rootless_cluster *cluster);
+
+/* Checks the settings and the kubeconfig of a node with config->join. The configuration must
+ * outlive the result. */
+[[nodiscard]] struct nd_error *rootless_cluster_resolve(const struct rootless_config *config, const char *machine,
+                                                        struct rootless_cluster *ret);
+
+/* The settings only, without the kubeconfig. */
+[[nodiscard]] struct nd_error *rootless_cluster_check(const struct rootless_config *config, const char *machine,
+                                                      struct rootless_cluster *ret);
+
+/* Finds a program in the directories of --programs, then in those of the host that the node sees.
+ * package names a Debian package, for the error. */
+[[nodiscard]] struct nd_error *rootless_cluster_find(const struct rootless_cluster *cluster, const char *name,
+                                                     const char *package, char **ret);
+/* Only in --programs; nullptr if it is not there. */
+[[nodiscard]] char *rootless_cluster_find_given(const struct rootless_cluster *cluster, const char *name);

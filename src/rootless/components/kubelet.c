@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kubelet.c - the stock kubelet in a node */
+#include "base/json.h"
+#include "rootless/components/component.h"
+
+#define CONFIG "/etc/kubernetes/kubelet.yaml"
+#define KUBECONFIG "/etc/kubernetes/kubelet.kubeconfig"
+#define CLIENT_CA "/etc/kubernetes/ca.crt"
+
+enum {
+        CONFIG_BYTES = 64 * 1024,
+        PORT = 10250,
+};
+
+static struct nd_error *kubelet_argv(const struct rootless_cluster *cluster, struct nd_strings *ret) {
+        char *program = nullptr;
+
+        nd_try(rootless_cluster_find(cluster, "kubelet", nullptr, &program));
+        nd_strings_add_owned(ret, program);
+        nd_strings_add(ret, "--config=" CONFIG);
+        nd_strings_add(ret, "--kubeconfig=" KUBECONFIG);
+        nd_strings_addf(ret, "--hostname-override=%s", cluster->node_name);
+        if (cluster->node_ip)
+                nd_strings_addf(ret, "--node-ip=%s", cluster->node_ip);
+        if (cluster->labels)
+                nd_strings_addf(ret, "--node-labels=%s", cluster->labels);
+        return nullptr;
+}
+
+/* Requests come from the API server, with a client certificate or a token of the cluster. */
+static void add_authentication(struct nd_json_out *out, bool has_ca) {
+        nd_json_open(out, "authentication", '{');
+        nd_json_open(out, "anonymous", '{');
+        nd_json_bool(out, "enabled", false);
+        nd_json_close(out, '}');
+        nd_json_open(out, "webhook", '{');
+        nd_json_bool(out, "enabled", true);
+        nd_json_close(out, '}');
+        if (has_ca) {
+                nd_json_open(out, "x509", '{');
+                nd_json_string(out, "clientCAFile", CLIENT_CA);
+                nd_json_close(out, '}');
+        }
+        nd_json_close(out, '}');
+        nd_json_open(out, "authorization", '{');
+        nd_json_string(out, "mode", "Webhook");
+        nd_json_close(out, '}');
+}
+
+/* Since 1.37 the feature gate is on by default. */
+static void add_limits(struct nd_json_out *out, const struct rootless_cluster *cluster) {
+        nd_json_open(out, "featureGates", '{');
+        nd_json_bool(out, "KubeletInUserNamespace", true);
+        nd_json_close(out, '}');
+        nd_json_string(out, "cgroupDriver", "cgroupfs"); /* the node has no systemd */
+        nd_json_bool(out, "failSwapOn", false);
+        if (cluster->max_pods)
+                nd_json_number(out, "maxPods", cluster->max_pods);
+        if (!cluster->no_cgroups)
+                return;
+        nd_json_bool(out, "cgroupsPerQOS", false);
+        nd_json_open(out, "enforceNodeAllocatable", '[');
+        nd_json_close(out, ']');
+}
+
+static void add_dns(struct nd_json_out *out, const struct rootless_cluster *cluster) {
+        nd_json_string(out, "clusterDomain", "cluster.local");
+        nd_json_open(out, "clusterDNS", '[');
+        nd_vector_each (address, &cluster->dns) {
+                nd_json_string(out, nullptr, *address);
+        }
+        nd_json_close(out, ']');
+        nd_json_string(out, "resolvConf", "/etc/resolv.conf");
+}
+
+static void add_taint(struct nd_json_out *out) {
+        nd_json_open(out, "registerWithTaints", '[');
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "key", "kubernetes.io/running-in-user-namespace");
+        nd_json_string(out, "value", "true");
+        nd_json_string(out, "effect", "NoSchedule");
+        nd_json_close(out, '}');
+        nd_json_close(out, ']');
+}
+
+static void add_config(struct nd_json_out *out, const struct rootless_cluster *cluster) {
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "apiVersion", "kubelet.config.k8s.io/v1beta1");
+        nd_json_string(out, "kind", "KubeletConfiguration");
+        nd_json_string(out, "containerRuntimeEndpoint",
+                       cluster->runtime == RUNTIME_CONTAINERD ? "unix:///run/containerd/containerd.sock"
+                                                              : "unix:///run/nodens/cri.sock");
+        add_authentication(out, *cluster->credentials.ca);
+        add_limits(out, cluster);
+        add_dns(out, cluster);
+        /* kube-proxy and the CNI plugins have their own rules; /usr is read-only */
+        nd_json_bool(out, "makeIPTablesUtilChains", false);
+        nd_json_string(out, "volumePluginDir", "/var/lib/kubelet/volume-plugins");
+        if (cluster->taint)
+                add_taint(out);
+        nd_json_close(out, '}');
+}
+
+static struct nd_error *kubelet_files(const struct rootless_cluster *cluster, struct rootless_bindplan *plan) {
+        nd_autotext struct nd_text text = ND_TEXT(CONFIG_BYTES);
+        struct nd_json_out out = {.text = &text, .indent = 1};
+
+        add_config(&out, cluster);
+        nd_text_add(&text, "\n");
+        if (text.overflow)
+                return nd_error_new(ND_INVALID, E2BIG, "the kubelet's configuration is too long");
+        rootless_bindplan_add_text(plan, CONFIG, nd_text_get(&text), 0644);
+        rootless_bindplan_add_text(plan, KUBECONFIG, cluster->credentials.kubelet, 0600);
+        if (*cluster->credentials.ca)
+                rootless_bindplan_add_text(plan, CLIENT_CA, cluster->credentials.ca, 0644);
+        return nullptr;
+}
+
+const struct rootless_component rootless_component_kubelet = {
+        .name = "kubelet", .notifies = true, .stops_first = true, .port = PORT, .argv = kubelet_argv, .files = kubelet_files};
