@@ -28,8 +28,8 @@ void rootless_daemon_done(struct rootless_daemon *d);
 /* Creates the event loop, resolves the settings and opens the node's directory. */
 [[nodiscard]] struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct rootless_settings *settings);
 
-/* Checks the settings of Kubernetes and makes the bind plan of its files; both stay empty for a node
- * without it. */
+/* Checks the settings of Kubernetes and makes the bind plan of its files; both stay empty for a
+ * node without it. */
 [[nodiscard]] struct nd_error *rootless_daemon_plan_components(const struct rootless_config *config,
                                                                struct rootless_cluster *ret_cluster,
                                                                struct rootless_bindplan *ret_files);

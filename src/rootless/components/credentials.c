@@ -99,8 +99,9 @@ struct nd_error *rootless_credentials_format(const char *path, const char *conte
 
         nd_try(has_context(path, context, &named));
         nd_try(nd_kubeconfig_load(path, named ? context : nullptr, &config));
+        /* a file with a token ends with a newline */
         if (config.token)
-                config.token[strcspn(config.token, "\r\n")] = '\0'; /* a file of it ends with a newline */
+                config.token[strcspn(config.token, "\r\n")] = '\0';
         if (!config.certificate && !config.token)
                 return nd_error_new(ND_INVALID, 0,
                                     "kubeconfig '%s': the user of context '%s' has neither a certificate nor a token", path,

@@ -63,8 +63,9 @@ struct rootless_bindplan_facts {
         const char *resolv;  /* text of resolv.conf */
         /* value of --programs: directories separated by colons, read-only; nullptr = none */
         const char *programs;
-        const struct rootless_bindplan *more; /* entries to append; nullptr = none */
-        bool own_network;                     /* sysfs can be mounted only with a network namespace of our own */
+        /* entries to append; nullptr = none */
+        const struct rootless_bindplan *more;
+        bool own_network; /* sysfs can be mounted only with a network namespace of our own */
 };
 
 [[nodiscard]] struct nd_error *rootless_bindplan_make(const struct rootless_bindplan_facts *facts,

@@ -9,7 +9,7 @@
         "as root: mkdir -p /etc/systemd/system/user@.service.d && printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' " \
         ">/etc/systemd/system/user@.service.d/delegate.conf && systemctl daemon-reload; then log in again"
 
-/* Controllers that pods need for limits and that the cgroup does not have; "" = none are missing. */
+/* Controllers that pods need for limits and that the cgroup does not have; "" = none. */
 [[nodiscard]] char *rootless_delegation_missing(const char *cgroup);
 
 /* An error with the remedy, unless the cgroup has all of them. nullptr: no cgroup is delegated. */

@@ -11,8 +11,8 @@
  *   when the order arrives that grants the terminal.
  *   If the program outside dies, the pipe of orders closes; the command goes on unless it is bound.
  *   A terminal that hangs up ends it with SIGHUP.
- *   A bound command dies with its monitor, too. The monitor itself ignores SIGTERM, which a stopping
- *   node sends to all processes, so that it can report how the command ended.
+ *   A bound command dies with its monitor, too. The monitor itself ignores SIGTERM, which a
+ *   stopping node sends to all processes, so that it can report how the command ended.
  * Invariant  the command has no descriptor of the caller but the three streams. */
 #include "rootless/node/session.h"
 
