@@ -182,7 +182,8 @@ def test_a_kubelet_that_ignores_sigterm_does_not_keep_the_node_alive() -> None:
 
 def memory_of(pid: int) -> int:
     """In KiB; with sanitizers it is not meaningful."""
-    return 0 if machine.SANITIZED else int(next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmRSS")).split()[1])
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return 0 if machine.SANITIZED else int(next(line for line in lines if line.startswith("VmRSS")).split()[1])
 
 
 def descriptors_of(pid: int) -> list[str]:
@@ -334,8 +335,8 @@ print(sorted(found))
         tokens = [one[::-1] for one in (CONTROLLER, KUBELET)]
         said = made.python(f"TOKENS = [one[::-1].encode() for one in {tokens!r}]{search}")
         assert CONTROLLER not in said, "the memory of init has the controller's credential"
-        files = made.shell("sh", "-c", f"grep -rl {CONTROLLER} /etc /run /root /var /tmp 2>/dev/null; stat -c %a%u /etc/kubernetes/*.kubeconfig",
-                           check=False).stdout.split()
+        script = f"grep -rl {CONTROLLER} /etc /run /root /var /tmp 2>/dev/null; stat -c %a%u /etc/kubernetes/*.kubeconfig"
+        files = made.shell("sh", "-c", script, check=False).stdout.split()
         assert files == ["6000", "6000"]
         outside = RUNTIME / "nodens/secrets/controller.kubeconfig"
         assert CONTROLLER in outside.read_text() and outside.stat().st_mode & 0o777 == 0o600

@@ -50,19 +50,40 @@ def node_object(name: str) -> dict[str, Any]:
     return {}
 
 
-def test_a_stock_node_joins_and_registers(cluster: None) -> None:
-    with node("stock", "--join", str(KUBECONFIG), "--runtime", "containerd", "--programs", str(PROGRAMS), "--node-name", "worker-1",
-              "--labels", "site=lab", "--taint", "--max-pods", "7", "--no-cgroups") as made:
+@contextlib.contextmanager
+def stock(name: str, *options: str) -> Iterator[machine.Node]:
+    """A node with the stock programs. A failed test shows the end of its log."""
+    with node(name, "--join", str(KUBECONFIG), "--runtime", "containerd", "--programs", str(PROGRAMS), "--no-cgroups", *options) as made:
         try:
-            ready(made, "runtime", "proxy")
-            machine.wait_for(lambda: node_object("worker-1").get("kind") == "Node", 90, "the kubelet has registered the node")
-            ready(made, "kubelet")
+            yield made
         finally:
-            print("\n".join(line[:300] for line in made.log.read_text(errors="replace").splitlines()[-60:]))
+            print("\n".join(line[:300] for line in made.log.read_text(errors="replace").splitlines() if "watcher.go" not in line))
+
+
+def registered(name: str) -> bool:
+    return bool(node_object(name).get("status", {}).get("addresses"))
+
+
+def test_a_stock_node_joins_and_registers(cluster: None) -> None:
+    with stock("stock", "--node-name", "worker-1", "--labels", "site=lab", "--taint", "--max-pods", "7") as made:
+        ready(made, "runtime", "proxy", "kubelet")
+        machine.wait_for(lambda: registered("worker-1"), 90, "the kubelet has registered the node")
         found = node_object("worker-1")
         assert found["metadata"]["labels"]["site"] == "lab" and found["status"]["capacity"]["pods"] == "7"
         assert {"key": "kubernetes.io/running-in-user-namespace", "value": "true", "effect": "NoSchedule"} in found["spec"]["taints"]
         assert found["status"]["nodeInfo"]["containerRuntimeVersion"].startswith("containerd://")
         assert [one["address"] for one in found["status"]["addresses"] if one["type"] == "InternalIP"] == [machine.ALPHA4]
         machine.wait_for(lambda: "table ip kube-proxy" in made.shell("nft", "list", "tables").stdout, 60, "kube-proxy has its table")
-        assert machine.alive(component(made, "kubelet")["pid"])
+        listed = made.shell("nft", "list", "ruleset").stdout
+        assert "10.96.0.1" in listed, "the API server's own Service"
+
+
+def test_a_killed_kubelet_and_runtime_come_back(cluster: None) -> None:
+    with stock("again", "--node-name", "worker-2") as made:
+        ready(made, "runtime", "proxy", "kubelet")
+        for name in ("kubelet", "runtime", "proxy"):
+            before = component(made, name)["pid"]
+            machine.kill(before)
+            machine.wait_for(lambda name=name, old=before: component(made, name)["pid"] not in (0, old), 30, f"{name} has been restarted")
+            ready(made, "runtime", "proxy", "kubelet")
+        machine.wait_for(lambda: registered("worker-2"), 90, "the kubelet has registered the node")
