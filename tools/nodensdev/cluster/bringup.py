@@ -145,7 +145,7 @@ def start_and_wait(one: Cluster, options: Options, site: registry.Site | None, h
 def kernel_of(options: Options) -> list[Path]:
     if options.nodes == 0:
         return []
-    return [kernel.uml_package()] if options.kernel == "uml" else [root.ensure("guest")]
+    return [kernel.KERNELS[options.kernel].entry()]
 
 
 def wait(one: Cluster, options: Options, process: subprocess.Popen[bytes], site: registry.Site | None) -> None:

@@ -95,7 +95,7 @@ def script(options: Options, number: int) -> str:
 
 def has_nat(options: Options) -> bool:
     """Whether the node can translate service addresses itself."""
-    return options.kernel == "debian"
+    return kernel.KERNELS[options.kernel].nat
 
 
 def files(options: Options, number: int, pki: Path, site: registry.Site | None) -> dict[str, str]:
@@ -172,7 +172,7 @@ def kubelet_unit(options: Options, number: int) -> str:
     command = [KUBELET, "--config=/etc/kubernetes/kubelet.json", "--kubeconfig=/etc/kubernetes/kubelet.kubeconfig",
                f"--hostname-override={addresses.node_name(number)}", f"--node-ip={addresses.node(number)}",
                *options.kubelet_args]
-    if options.kernel == "uml":
+    if not kernel.KERNELS[options.kernel].clock_rate:
         command.insert(0, "/usr/local/sbin/kubelet-on-uml")
     return UNIT.format(description="the stock kubelet", after=runtime.find(options.runtime).unit, command=" ".join(command))
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from ..command import Failure
 from ..project import TOOLS
-from . import cache, chroot, kernel, machine, root
+from . import cache, chroot, machine, root, uml
 
 RECIPE = "1"
 IMAGE = "disk.img"
@@ -42,7 +42,7 @@ def guest_files() -> tuple[Addition, ...]:
     return (
         Addition(TOOLS / "guest/job", "usr/lib/nodens-guest/job"),
         Addition(TOOLS / "guest/nodens-guest.service", "usr/lib/systemd/system/nodens-guest.service"),
-        Addition(kernel.uml_modules(), f"usr/lib/modules/{kernel.uml_modules().name}"),
+        Addition(uml.modules(), f"usr/lib/modules/{uml.modules().name}"),
     )
 
 
@@ -68,7 +68,7 @@ def make(entry: Path, size: str, additions: tuple[Addition, ...]) -> None:
         binds = (chroot.Bind(tree, Path("/run/tree")), chroot.Bind(entry, Path("/run/entry")))
         place = chroot.Chroot(root="testbed", cwd=Path("/"), binds=binds)
         with chroot.prepared(place) as inside:
-            depmod = inside.capture(["depmod", "-b", "/run/tree", kernel.uml_modules().name])
+            depmod = inside.capture(["depmod", "-b", "/run/tree", uml.modules().name])
             mkfs = inside.capture(["mkfs.ext4", "-q", "-F", "-L", "guest", "-d", "/run/tree",
                                    "-E", "assume_storage_prezeroed=1", f"/run/entry/{IMAGE}", size])
     if depmod.returncode or mkfs.returncode:

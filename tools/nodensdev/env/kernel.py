@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels that guests run on: User-mode Linux (quick) and Debian's own under QEMU (complete).
 
+`uml` is Debian's package of User-mode Linux; `uml-nft` is built here from Debian's source, with what that package leaves out
+(uml.py).
 Both are started from the testbed root, with the guest's work directory somewhere in it. A guest has a console (what
 kernel and systemd say, to the program's standard error) and a channel (the job's terminal, standard input and output).
 """
@@ -11,15 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..command import Failure
-from . import cache, chroot, machine, root
+from . import cache, chroot, root, uml
 
 WORK = Path("/run/guest")  # the guest's work directory, inside the chroot
 EXCHANGE = "exchange"         # in it: the directory that guest and machine share
 EXCHANGE_IMAGE = "exchange.img"   # the same as a disk, where the guest cannot see the machine's files
-
-# User-mode Linux of trixie (6.12) panics on recent machines, so it is taken from the next release.
-UML_SUITES = ("forky", "sid")
-UML_VERSION = "7.2um1"
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,9 @@ class Kernel:
     make_overlay: Callable[[Path, Path], list[str]]   # base, overlay -> command that makes it
     exchange_disk: bool       # the exchange is a disk image, not a directory
     first_nic: str
+    entry: Callable[[], Path]  # of the cache: what must not be pruned while a guest runs
+    nat: bool                 # whether the kernel can translate addresses
+    clock_rate: bool          # whether /proc/cpuinfo has one
 
 
 def uml_cpu(boot: Boot) -> int:
@@ -68,13 +69,21 @@ def uml_cpu(boot: Boot) -> int:
 
 
 def uml_command(boot: Boot) -> list[str]:
+    return user_mode_linux(uml.package() / "usr/bin/linux.uml", boot)
+
+
+def uml_nft_command(boot: Boot) -> list[str]:
+    # What is built in makes devices that a module makes only when it is asked to.
+    return user_mode_linux(uml.built() / uml.PROGRAM, boot, "fb_tunnels=none", "dummy.numdummies=0", "ifb.numifbs=0")
+
+
+def user_mode_linux(program: Path, boot: Boot, *parameters: str) -> list[str]:
     disk = f"{boot.overlay},{boot.base}" if boot.overlay else str(boot.base)
     nics = [f"vec{number}:transport=tap,ifname={nic.tap},mac={nic.mac},depth=128,gro=1"
             for number, nic in enumerate(boot.nics)]
-    program = chroot.seen_inside(uml_package()) / "usr/bin/linux.uml"
-    arguments = [str(program), f"mem={boot.memory}M", f"ubd0={disk}", "root=/dev/ubda", "rw", "con=null", "con0=null,fd:2",
-                 "con1=fd:0,fd:3", "seccomp=auto", "panic=-1", "systemd.show_status=false",
-                 f"nodens.exchange=hostfs:{boot.work}/{EXCHANGE}", "nodens.tty=tty1", *nics]
+    arguments = [str(chroot.seen_inside(program)), f"mem={boot.memory}M", f"ubd0={disk}", "root=/dev/ubda", "rw",
+                 "con=null", "con0=null,fd:2", "con1=fd:0,fd:3", "seccomp=auto", "panic=-1", "systemd.show_status=false",
+                 f"nodens.exchange=hostfs:{boot.work}/{EXCHANGE}", "nodens.tty=tty1", *nics, *parameters]
     # The kernel greets on standard output before it has a console: that is not the job's output.
     return ["sh", "-c", f"exec taskset --cpu-list {uml_cpu(boot)} {shlex.join(arguments)} 3>&1 1>&2"]
 
@@ -118,51 +127,9 @@ def qemu_overlay(base: Path, overlay: Path) -> list[str]:
 
 
 KERNELS = {
-    "uml": Kernel("uml", uml_command, uml_overlay, exchange_disk=False, first_nic="vec0"),
-    "debian": Kernel("debian", qemu_command, qemu_overlay, exchange_disk=True, first_nic="eth0"),
+    "uml": Kernel("uml", uml_command, uml_overlay, exchange_disk=False, first_nic="vec0", entry=uml.package, nat=False, clock_rate=False),
+    "uml-nft": Kernel("uml-nft", uml_nft_command, uml_overlay, exchange_disk=False, first_nic="vec0", entry=uml.built,
+                      nat=True, clock_rate=True),
+    "debian": Kernel("debian", qemu_command, qemu_overlay, exchange_disk=True, first_nic="eth0", entry=lambda: root.ensure("guest"),
+                     nat=True, clock_rate=True),
 }
-
-FETCH_UML = r"""
-set -eu
-mkdir -p /tmp/apt/lists/partial /tmp/apt/cache/archives/partial /tmp/fetched
-for suite in $SUITES; do echo "deb [signed-by=$KEYRING] $MIRROR $suite main"; done >/tmp/apt/sources.list
-printf '%s;\n' 'Dir::Etc::sourcelist "/tmp/apt/sources.list"' 'Dir::Etc::sourceparts "/dev/null"' 'Dir::State::lists "/tmp/apt/lists"' \
-        'Dir::Cache "/tmp/apt/cache"' 'APT::Sandbox::User "root"' 'Acquire::Languages "none"' >/tmp/apt/apt.conf
-[ -z "$OPTIONS" ] || printf '%s;\n' "$OPTIONS" >>/tmp/apt/apt.conf
-export APT_CONFIG=/tmp/apt/apt.conf
-apt-get update -q
-cd /tmp/fetched
-apt-get download -q "user-mode-linux=$VERSION" || {
-        echo "NOTE: the archive has no version $VERSION any more; taking the one it has"
-        apt-get download -q user-mode-linux
-}
-dpkg-deb -x user-mode-linux_*.deb /tmp/entry
-ls user-mode-linux_*.deb >/tmp/entry/version
-"""
-
-
-def uml_package() -> Path:
-    """The unpacked User-mode Linux package, fetched and verified by apt from the machine's own mirror."""
-    return cache.ensure("kernels", "uml", cache.key_of(UML_VERSION, FETCH_UML, *UML_SUITES), fetch_uml)
-
-
-def fetch_uml(entry: Path) -> None:
-    machine.say(f"fetching the User-mode Linux kernel {UML_VERSION}")
-    environment = {"SUITES": " ".join(UML_SUITES), "VERSION": UML_VERSION, "MIRROR": machine.mirror(),
-                   "KEYRING": str(machine.KEYRING), "OPTIONS": ";\n".join(machine.apt_options())}
-    place = chroot.Chroot(root="testbed", binds=(chroot.Bind(entry, Path("/tmp/entry")),), env=environment, cwd=Path("/"))
-    with chroot.prepared(place) as inside:
-        done = inside.capture(["sh", "-c", FETCH_UML])
-    if done.returncode != 0:
-        raise Failure(f"cannot fetch User-mode Linux:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    for line in done.stdout.splitlines():
-        if line.startswith("NOTE: "):
-            machine.say(line.removeprefix("NOTE: "))
-
-
-def uml_modules() -> Path:
-    """The directory with the kernel's modules, named by its release."""
-    found = list(uml_package().glob("usr/lib/uml/modules/*"))
-    if len(found) != 1:
-        raise Failure(f"expected the modules of one kernel under {uml_package()}/usr/lib/uml/modules, found {len(found)}")
-    return found[0]

@@ -12,14 +12,16 @@ DEADLINE = 900
 MEMORY = 4096
 
 
-def ensure(base: Path, name: str, script: str, files: list[Path]) -> Path:
-    """A copy of a base disk on which `script` has run, with cached `files` in /share."""
+def ensure(base: Path, name: str, script: str, files: list[Path], trees: dict[str, Path] | None = None, kernel: str = "uml") -> Path:
+    """A copy of a base disk on which `script` has run, with cached `files` in /share, and directories under the names of `trees`."""
     digest = hashlib.sha256(script.encode()).hexdigest()
-    key = cache.key_of(str(base.relative_to(cache.top())), digest, *[str(path.relative_to(cache.top())) for path in files])
-    return cache.ensure("disks", name, key, lambda entry: provision(entry, base, script, files)) / disk.IMAGE
+    found = trees or {}
+    key = cache.key_of(str(base.relative_to(cache.top())), digest,
+                       *[str(path.relative_to(cache.top())) for path in (*files, *found.values())])
+    return cache.ensure("disks", name, key, lambda entry: provision(entry, base, script, files, found, kernel)) / disk.IMAGE
 
 
-def provision(entry: Path, base: Path, script: str, files: list[Path]) -> None:
+def provision(entry: Path, base: Path, script: str, files: list[Path], trees: dict[str, Path], kernel: str) -> None:
     machine.say(f"preparing a node's disk: {len(files)} image archives to import (a minute or two)")
     with cache.scratch("provision") as work:
         subprocess.run(["cp", "--sparse=always", str(base), str(work / disk.IMAGE)], check=True)
@@ -27,7 +29,9 @@ def provision(entry: Path, base: Path, script: str, files: list[Path]) -> None:
         share.mkdir()
         for path in files:
             os.link(path, share / f"{path.parent.parent.name}-{path.name}")
-        one = guest.Guest(guest.Options(memory=MEMORY, share=share, in_place=True), work)
+        for name, tree in trees.items():
+            subprocess.run(["cp", "-a", str(tree), str(share / name)], check=True)
+        one = guest.Guest(guest.Options(kernel, memory=MEMORY, share=share, in_place=True), work)
         with (work / "output").open("wb") as output:
             result = one.boot(script, DEADLINE, output=output)
         if result.exit_code != 0:

@@ -28,7 +28,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     shell_parser = actions.add_parser("shell", help="boot a guest and give a prompt in it")
     for one in (run_parser, shell_parser):
         one.add_argument("--kernel", choices=list(kernel.KERNELS), default="uml",
-                         help="uml: User-mode Linux, quick (default); "
+                         help="uml: User-mode Linux, quick (default); uml-nft: the same with nftables, AppArmor and PSI, built here; "
                               "debian: Debian's own under QEMU, with nftables, AppArmor and PSI")
         one.add_argument("--disk", default=disk.DEFAULT_SIZE, metavar="SIZE",
                          help=f"size of the disk (default: {disk.DEFAULT_SIZE}; it is sparse)")
