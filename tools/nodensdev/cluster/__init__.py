@@ -39,6 +39,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parsers["logs"].add_argument("--to", type=Path, metavar="DIR", help="copy all logs there, the nodes' journals included")
     parsers["logs"].add_argument("component", nargs="?", help="etcd, kube-apiserver, node1, node1-console, ...")
     parsers["ssh"].add_argument("--node", type=int, default=1)
+    parsers["ssh"].add_argument("--user", default="root", help="default: root; alice on the host of a rootless node")
     parsers["ssh"].add_argument("arguments", nargs=argparse.REMAINDER)
 
 
@@ -113,7 +114,7 @@ def run_logs(args: argparse.Namespace) -> int:
 def run_ssh(args: argparse.Namespace) -> int:
     one = find(args.name)
     terminal = ["-t"] if sys.stdin.isatty() else []
-    start, *rest = one.ssh_command(args.node)
+    start, *rest = one.ssh_command(args.node, args.user)
     command = one.command([start, *terminal, *rest, *without_dashes(args.arguments)])
     os.execvp(command[0], command)
 

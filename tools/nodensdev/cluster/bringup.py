@@ -17,12 +17,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 from .. import registry
 from ..command import Failure
 from ..env import cache, chroot, goprograms, guest, kernel, machine, root
 from ..project import BUILD, INSIDE, TOP
-from . import addresses, controlplane, handle, node, pki
+from . import addresses, controlplane, handle, node, pki, rootless
 from .controlplane import STATE, Service
 from .handle import Cluster
 from .options import Options
@@ -41,7 +42,7 @@ def up(options: Options) -> Cluster:
             raise Failure(f"a cluster '{options.name}' is running already; "
                           f"end it with `tools/dev cluster down --name {options.name}`")
         one.end()  # what a killed command may have left on disk
-        base, binaries = node.node_disk(options) if options.nodes else None, goprograms.ensure("kubernetes")
+        base, binaries = kind(options).node_disk(options) if options.nodes else None, goprograms.ensure("kubernetes")
         started = time.monotonic()
         try:
             site = prepare(one, options, base, binaries)
@@ -50,8 +51,14 @@ def up(options: Options) -> Cluster:
             save_logs(one)
             one.end()
             raise
-    machine.say(f"cluster '{one.name}' is up: {options.nodes} Ready after {time.monotonic() - started:.1f} s")
+    state = "Ready" if options.join else "prepared"
+    machine.say(f"cluster '{one.name}' is up: {options.nodes} {state} after {time.monotonic() - started:.1f} s")
     return one
+
+
+def kind(options: Options) -> ModuleType:
+    """What makes a guest a node."""
+    return rootless if options.rootless else node
 
 
 def prepare(one: Cluster, options: Options, base: Path | None, binaries: Path) -> registry.Site | None:
@@ -60,7 +67,8 @@ def prepare(one: Cluster, options: Options, base: Path | None, binaries: Path) -
         (one.state / name).mkdir(parents=True)
     one.state.chmod(0o711)
     (one.state / "cluster.json").write_text(json.dumps({
-        "nodes": options.nodes, "runtime": options.runtime, "kernel": options.kernel, "binaries": str(chroot.seen_inside(binaries))}))
+        "nodes": options.nodes, "runtime": options.runtime, "kernel": options.kernel, "rootless": options.rootless,
+        "binaries": str(chroot.seen_inside(binaries))}))
     place = chroot.Chroot(root="testbed", binds=(chroot.Bind(one.state, STATE),), cwd=STATE / "pki")
     with chroot.prepared(place) as inside:
         guest.checked(inside, ["sh", "-c", pki.script(options)])
@@ -69,7 +77,7 @@ def prepare(one: Cluster, options: Options, base: Path | None, binaries: Path) -
         for number in range(1, options.nodes + 1):
             work = one.state / addresses.node_name(number)
             work.mkdir()
-            node.write(options, number, one.state / "pki", work / kernel.EXCHANGE, site)
+            kind(options).write(options, number, one.state / "pki", work / kernel.EXCHANGE, site)
             assert base
             boot = node.boot(options, number, base, STATE / work.name)
             guest.make_disks(inside, kernel.KERNELS[options.kernel], boot, work)
@@ -154,9 +162,15 @@ def wait(one: Cluster, options: Options, process: subprocess.Popen[bytes], site:
     wait_until(lambda: one.status()["state"] == "up", process, deadline, "the control plane did not come up")
     for path in options.apply:
         apply(one, path)
+    if options.rootless:
+        checked_kubectl(one, "apply", "-f", "-", stdin=rootless.CONTROLLER_ROLE)
     if site:
         site.wait(one.netns)
-    wait_until(lambda: len(one.ready_nodes()) == options.nodes, process, deadline, "not every node became Ready")
+    if options.join:
+        wait_until(lambda: len(one.ready_nodes()) == options.nodes, process, deadline, "not every node became Ready")
+    else:
+        wait_until(lambda: all(one.node_exec(["true"], number + 1).returncode == 0 for number in range(options.nodes)), process, deadline,
+                   "not every host came up")
     wait_until(one.takes_pods, process, deadline, "the default service account was not made")
 
 

@@ -53,7 +53,7 @@ def services(options: Options, binaries: Path) -> list[Service]:
     hooks = [Service(f"webhook-{hook.name}", ["sh", "-c", hook.command], env=webhook_environment(hook.name), cwd="/nodens")
              for hook in options.webhooks]
     plane = [etcd(), *hooks, api_server(options, binaries), controller_manager(options, binaries), scheduler(options, binaries)]
-    return [*plane, proxy(binaries)] if options.nodes else plane
+    return [*plane, proxy(binaries)] if options.nodes and not options.rootless else plane
 
 
 def webhook_environment(name: str) -> dict[str, str]:
@@ -81,13 +81,15 @@ def api_server(options: Options, binaries: Path) -> Service:
         "--service-account-issuer=https://kubernetes.default.svc", f"--service-account-key-file={PKI}/sa.pub",
         f"--service-account-signing-key-file={PKI}/sa.key",
         f"--kubelet-client-certificate={PKI}/apiserver-kubelet.crt", f"--kubelet-client-key={PKI}/apiserver-kubelet.key",
-        f"--kubelet-certificate-authority={PKI}/ca.crt", "--kubelet-preferred-address-types=InternalIP",
+        "--kubelet-preferred-address-types=InternalIP",
         f"--requestheader-client-ca-file={PKI}/ca.crt", "--requestheader-allowed-names=aggregator",
         "--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
         "--requestheader-extra-headers-prefix=X-Remote-Extra-",
         f"--proxy-client-cert-file={PKI}/aggregator.crt", f"--proxy-client-key-file={PKI}/aggregator.key",
         "--enable-admission-plugins=NodeRestriction", "--allow-privileged=true", *gates(options),
     ]
+    if not options.rootless:    # the kubelet of a rootless node signs its own certificate
+        flags.append(f"--kubelet-certificate-authority={PKI}/ca.crt")
     if options.authorization_config:
         flags.append(f"--authorization-config={STATE}/authorization.yaml")
     else:

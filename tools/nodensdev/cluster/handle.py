@@ -112,17 +112,22 @@ class Cluster:
         """Runs kubectl as the cluster's administrator."""
         return self.run([f"{self.record['binaries']}/kubectl", *arguments], timeout, stdin)
 
-    def ssh_command(self, node: int) -> list[str]:
+    def ssh_command(self, node: int, user: str = "root") -> list[str]:
         """The start of a command line that runs what follows it on a node."""
         options = [f"UserKnownHostsFile={STATE}/known_hosts", "BatchMode=yes", "LogLevel=ERROR", "ConnectTimeout=10",
                    "ServerAliveInterval=10", "ServerAliveCountMax=6",
-                   "ControlMaster=auto", "ControlPersist=60", "ControlPath=/run/ssh-%h"]
-        return ["ssh", "-i", f"{STATE}/pki/ssh", *[word for option in options for word in ("-o", option)], f"root@{addresses.node(node)}"]
+                   "ControlMaster=auto", "ControlPersist=60", "ControlPath=/run/ssh-%r-%h"]
+        return ["ssh", "-i", f"{STATE}/pki/ssh", *[word for option in options for word in ("-o", option)], f"{user}@{addresses.node(node)}"]
 
-    def node_exec(self, argv: list[str], node: int = 1, timeout: float | None = 300,
-                  stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Runs a command on a node, as root."""
-        return self.run([*self.ssh_command(node), "--", shell_words(argv)], timeout, stdin)
+    def node_exec(self, argv: list[str], node: int = 1, timeout: float | None = 300, stdin: str | None = None,
+                  user: str = "root") -> subprocess.CompletedProcess[str]:
+        """Runs a command on a node's host, as root or another user."""
+        return self.run([*self.ssh_command(node, user), "--", shell_words(argv)], timeout, stdin)
+
+    def rootless_exec(self, argv: list[str], node: int = 1, timeout: float | None = 300,
+                      stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs a command in a rootless node, as its root."""
+        return self.node_exec(["nodens-rootless", "shell", "--", *argv], node, timeout, stdin, user="alice")
 
     def power_cycle(self, node: int = 1, cut: bool = False, timeout: float = 240) -> None:
         """Powers a node off, in order or at once (`cut`), and on again, with its disk unchanged.

@@ -51,12 +51,20 @@ class Options:
     images: tuple[str, ...] = ("e2e",)
     registry: str | None = None        # how it authenticates; None: no registry
     timeout: float = 600
+    rootless: bool = False             # nodes of the user alice, by nodens-rootless
+    join: bool = True                  # False: rootless hosts are prepared, and alice has not started her node
+    subordinate_ids: int = 65536       # of alice
+    rootless_args: tuple[str, ...] = ()    # more words for `nodens-rootless up`
 
     def check(self) -> None:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
             raise Failure(f"'{self.name}' is no cluster name; use up to 30 of a-z, 0-9 and '-'")
         if not 0 <= self.nodes <= MAX_NODES:
             raise Failure(f"--nodes {self.nodes}: a cluster has 0 (a control plane alone) to {MAX_NODES} nodes")
+        if self.rootless and not kernel.KERNELS[self.kernel].nat:
+            raise Failure(f"--rootless needs a kernel with NAT for the nodes, not '{self.kernel}': use --kernel uml-nft or debian")
+        if not self.join and not self.rootless:
+            raise Failure("--no-join is for --rootless")
         disk.size_in_mebibytes(self.memory)
         for path in (*self.apply, *([self.authorization_config] if self.authorization_config else [])):
             if not path.is_file():
@@ -92,6 +100,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--images", default="e2e", help="image sets that nodes have preloaded (default: e2e; empty: none)")
     parser.add_argument("--registry", nargs="?", const="none", metavar="AUTH",
                         help="serve the test images: none, basic or token")
+    parser.add_argument("--rootless", action="store_true",
+                        help="nodes of the user alice, without privileges, by nodens-rootless (--kernel uml-nft or debian)")
+    parser.add_argument("--no-join", action="store_true",
+                        help="with --rootless: prepare alice's account, and leave `~alice/join` to you; does not wait for nodes")
+    parser.add_argument("--subordinate-ids", type=int, default=65536, metavar="N", help="with --rootless: alice's (default: 65536)")
+    parser.add_argument("--rootless-arg", action="append", default=[], metavar="--OPTION=VALUE",
+                        help="with --rootless: an option more for `nodens-rootless up`")
     parser.add_argument("--timeout", type=float, default=600, help="seconds until every node must be Ready (default: 600)")
 
 
@@ -108,4 +123,5 @@ def from_arguments(args: argparse.Namespace) -> Options:
         kubelet_config=json.loads(args.kubelet_config.read_text()) if args.kubelet_config else {},
         apiserver_args=tuple(args.apiserver_arg), authorization_config=args.authorization_config,
         webhooks=tuple(Webhook(name, command) for name, _, command in hooks), apply=tuple(args.apply),
-        images=tuple(name for name in args.images.split(",") if name), registry=args.registry, timeout=args.timeout)
+        images=tuple(name for name in args.images.split(",") if name), registry=args.registry, timeout=args.timeout,
+        rootless=args.rootless, join=not args.no_join, subordinate_ids=args.subordinate_ids, rootless_args=tuple(args.rootless_arg))

@@ -44,6 +44,8 @@ def certificates(options: Options) -> list[Certificate]:
         Certificate("proxy", "/CN=system:kube-proxy"),
         Certificate("aggregator", "/CN=aggregator"),
     ]
+    if options.rootless:
+        found.append(Certificate("rootless-controller", "/CN=nodens-rootless-controller"))
     for number in range(1, options.nodes + 1):
         name = addresses.node_name(number)
         found.append(Certificate(name, f"/O=system:nodes/CN=system:node:{name}", (name, addresses.node(number))))

@@ -121,15 +121,17 @@ def nodens_binaries() -> dict[str, Path]:
     return {target: directory / source for target, source in NODENS_PROGRAMS.items()}
 
 
+def import_key() -> str:
+    return cache.key_of(*(path.read_text() for name in ("oci", "pull") for path in sorted((TOP / "src" / name).glob("*.[ch]"))))
+
+
 def nodens_import_programs() -> list[Path]:
     """The programs that import images, kept in the cache by the sources that decide what an image store looks like."""
-    key = cache.key_of(*(path.read_text() for name in ("oci", "pull") for path in sorted((TOP / "src" / name).glob("*.[ch]"))))
-
     def keep(directory: Path) -> None:
         for source in nodens_binaries().values():
             shutil.copy(source, directory / source.name)
 
-    directory = cache.ensure("programs", "nodens-import", key, keep)
+    directory = cache.ensure("programs", "nodens-import", import_key(), keep)
     return sorted(path for path in directory.iterdir())
 
 
