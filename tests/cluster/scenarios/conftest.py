@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from nodensdev import cluster
 from nodensdev.project import TOP
-from people import Person
+from nodenstest.people import Person
 
 # So that a story need not wait for hours: logs rotate early, images are garbage at once, and
 # pressure ends as soon as its cause does.
@@ -33,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "gate: part of the short form that CI runs; `tools/dev test stories-short`, `versions-short`")
     config.addinivalue_line("markers", "reboot: starts the node anew; `tools/dev test reboot`")
     config.addinivalue_line("markers", "versions: starts clusters with older kubelets; `tools/dev test versions`")
+    config.addinivalue_line("markers", "rootless: on a rootless node; `tools/dev test rootless-node`")
     config.addinivalue_line("markers", "throughput: starts two clusters to compare; `tools/dev test throughput`")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from nodensdev.cluster import addresses
 from nodensdev.cluster.handle import shell_words
-from people import AGNHOST, Person, container, is_ready, pod_spec
+from nodenstest.people import AGNHOST, Person, container, is_ready, pod_spec
 
 DIRECTORY = "/var/lib/story-control-plane"
 ETCD, PORT = "http://127.0.0.1:12379", 16443

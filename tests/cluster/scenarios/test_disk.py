@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
-from people import BUSYBOX, FOREVER, Person, container, pod_spec
+from nodenstest.people import BUSYBOX, FOREVER, Person, container, pod_spec
 
 NGINX = "registry.k8s.io/e2e-test-images/nginx:1.27-0"
 FILLER = "/var/lib/story-filler"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from people import Person, container
+from nodenstest.people import Person, container
 
 CONFIG = "/etc/kubernetes/kubelet.json"
 BUSY = "dd if=/dev/zero of=/file bs=1M count=5; while :; do :; done"

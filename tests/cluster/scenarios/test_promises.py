@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from people import AGNHOST, FOREVER, Person, container, pod_spec
+from nodenstest.people import AGNHOST, FOREVER, Person, container, pod_spec
 
 CAPABILITIES = {"capabilities": {"add": ["SYS_ADMIN", "NET_ADMIN", "SYS_MODULE", "SYS_TIME", "MKNOD", "DAC_OVERRIDE"]}}
 INSIDE = {"mounted": "mount -t tmpfs t /tmp", "tunnel": "ip link add t0 type vxlan id 42 dstport 4789 dev eth0 && ip link set t0 up"}

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from nodensdev.cluster import addresses
-from people import FOREVER, Person, container
+from nodenstest.people import FOREVER, Person, container
 
 pytestmark = pytest.mark.reboot
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from nodensdev.cluster.controlplane import STATE
 from nodensdev.env import chroot, wheels
-from people import AGNHOST, BUSYBOX, FOREVER, Person, container
+from nodenstest.people import AGNHOST, BUSYBOX, FOREVER, Person, container
 
 MIB = 1 << 20
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from nodensdev import cluster
-from people import FOREVER, Person, container
+from nodenstest.people import FOREVER, Person, container
 
 pytestmark = pytest.mark.throughput
 MIB, TURNS = 64, 7

@@ -12,7 +12,7 @@ from nodensdev.cluster import addresses
 from nodensdev.cluster.controlplane import STATE
 from nodensdev.env import chroot, goprograms
 from nodensdev.project import TOP
-from people import FOREVER, Person, container
+from nodenstest.people import FOREVER, Person, container
 
 PORT = 4443
 API = {"group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 100, "versionPriority": 100, "insecureSkipTLSVerify": True,

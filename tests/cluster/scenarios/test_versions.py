@@ -14,7 +14,7 @@ import pytest
 from nodensdev import cluster
 from nodensdev.cluster.options import OLD_KUBELETS
 from nodensdev.project import TOP
-from people import FOREVER, Person, container
+from nodenstest.people import FOREVER, Person, container
 
 pytestmark = pytest.mark.versions
 

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from people import BUSYBOX, FOREVER, Person, container, pod_spec
+from nodenstest.people import BUSYBOX, FOREVER, Person, container, pod_spec
 
 SHOW_USERS = "cat /proc/self/uid_map"
 

@@ -198,7 +198,7 @@ def python_with_pytest() -> str:
 
 
 LIMITS = "memory or oom or cpu or limit or pids or cgroup or stats or metrics"    # cases of the CRI that need cgroup controllers
-COMMON = "not reboot and not versions and not throughput"    # stories that share a cluster
+COMMON = "not reboot and not versions and not throughput and not rootless"    # stories that share a cluster
 SHORT = f"gate and {COMMON}"                                 # and those of the gate among them
 SUITES = {
     "unit": Suite("unit tests and the fuzzers' corpora", meson("gcc", "unit", "fuzz")),
@@ -298,6 +298,10 @@ SUITES = {
                            default=False),
     "rootless-services": Suite("ports of Services and pods on a node of an ordinary user, beside a stock API server",
                                with_programs("kubernetes", pytest("tests/component/rootless/services.py", variant="gcc")), default=False),
+    "rootless-node": Suite("a rootless node with nodens-cri in a cluster",
+                           pytest_on_machine("tests/cluster/scenarios/rootless"), default=False),
+    "rootless-node-containerd": Suite("the same with containerd",
+                                      pytest_on_machine("tests/cluster/scenarios/rootless", "--runtime", "containerd"), default=False),
     "guard": Suite("admission beside a stock API server, without nodes",
                    pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="not node and not image"), default=False),
     "guard-asan": Suite("guard under ASan and UBSan, without its slow tests",
@@ -326,9 +330,9 @@ GROUPS = (
     ("long: sizes, soaks and chaos",
      ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
     ("nightly: random search and measured bounds", ("nightly",)),
+    ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*", "rootless-node*")),
     ("component: a program of ours with real peers",
      ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
-    ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*")),
 )
 SHOWN = ("unit", "component", "cluster", "long", "nightly")
 
