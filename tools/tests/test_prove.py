@@ -19,7 +19,7 @@ def test_checks_are_found_in_the_order_of_the_file(tmp_path: Path, monkeypatch: 
         "@check('second things')\ndef b(proof): pass\n"
         "@check('first things', full_only=True)\ndef a(proof): pass\n")
     monkeypatch.setattr(prove, "PROOFS", tmp_path)
-    assert [(item.title, item.full_only) for item in prove.load("thing")] == [("second things", False), ("first things", True)]
+    assert [(item.title, item.full_only) for item in prove.load("thing")[0]] == [("second things", False), ("first things", True)]
 
 
 def test_a_broken_promise_fails_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,6 +120,7 @@ def test_a_suite_that_fails_fails_the_check(tmp_path: Path, monkeypatch: pytest.
 def test_the_closing_line_names_a_selection() -> None:
     assert prove.closing_line(3, 4, 4) == "3 passed, 1 failed"
     assert prove.closing_line(2, 2, 4) == "2 passed, 0 failed (a selection: 2 of 4 checks)"
+    assert prove.closing_line(2, 2, 2, 3) == "2 passed, 0 failed, 3 not reached"
 
 
 def test_only_the_checks_with_the_text_in_their_title_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,

@@ -14,7 +14,8 @@ tests/acceptance/NAME.py holds the checks, in the order in which they run:
 A check passes when its function returns, and fails when it raises: `proof.expect()` and the methods
 that run commands raise on their own. A measured value that has a target goes through `proof.aim()`:
 a target that is missed for a known reason is listed with its figure and that reason before the last
-line, and fails if it gets worse. `full_only` checks run with --full.
+line, and fails if it gets worse. `full_only` checks run with --full. Points that have no check yet are in the module's PENDING:
+they are listed as not reached, and counted in the last line.
 
 Checks run one after the other in one process; the module is executed with tools/ on its path.
 Output of commands is kept in build/prove/NAME/, and shown for a check that fails. The report ends
@@ -183,8 +184,8 @@ def proof_names() -> list[str]:
     return sorted(path.stem for path in PROOFS.glob("*.py"))
 
 
-def load(name: str) -> list[Check]:
-    """The checks of tests/acceptance/NAME.py, in the order of the file."""
+def load(name: str) -> tuple[list[Check], tuple[str, ...]]:
+    """The checks of tests/acceptance/NAME.py, in the order of the file, and the points that have none."""
     path = PROOFS / f"{name}.py"
     if not path.is_file():
         there = ", ".join(proof_names()) or "none"
@@ -193,7 +194,7 @@ def load(name: str) -> list[Check]:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return [getattr(item, MARK) for item in vars(module).values() if hasattr(item, MARK)]
+    return [getattr(item, MARK) for item in vars(module).values() if hasattr(item, MARK)], getattr(module, "PENDING", ())
 
 
 def try_check(item: Check, proof: Proof) -> bool:
@@ -216,14 +217,16 @@ def try_check(item: Check, proof: Proof) -> bool:
     return not problem
 
 
-def closing_line(passed: int, chosen: int, every: int) -> str:
+def closing_line(passed: int, chosen: int, every: int, pending: int = 0) -> str:
     """The count; a part of the checks is no proof, and must not look like one."""
     selection = f" (a selection: {chosen} of {every} checks)" if chosen < every else ""
-    return f"{passed} passed, {chosen - passed} failed{selection}"
+    absent = f", {pending} not reached" if pending else ""
+    return f"{passed} passed, {chosen - passed} failed{absent}{selection}"
 
 
 def prove(name: str, full: bool, only: str | None) -> int:
-    every = [item for item in load(name) if full or not item.full_only]
+    found, pending = load(name)
+    every = [item for item in found if full or not item.full_only]
     chosen = [item for item in every if not only or only in item.title]
     if not chosen:
         raise Failure(f"no check of '{name}' was chosen")
@@ -237,9 +240,9 @@ def prove(name: str, full: bool, only: str | None) -> int:
             proof = Proof(name, inside, log, full)
             passed += try_check(item, proof)
             missed += proof.missed
-    for text in missed:
+    for text in (*missed, *pending):
         print(f"not reached  {text}")
-    print(closing_line(passed, len(chosen), len(every)))
+    print(closing_line(passed, len(chosen), len(every), len(pending)))
     return 0 if passed == len(chosen) else 1
 
 
