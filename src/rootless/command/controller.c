@@ -2,12 +2,15 @@
 /* controller.c - `nodens-rootless controller`: runs the controller for the objects of a cluster
  *
  * The controller is a program of its own: it alone needs an HTTP client and a TLS library, which
- * would cost every process of a node memory and time to start. */
+ * would cost every process of a node memory and time to start. It knows nothing of the kubelet: the
+ * name of the Node and the credentials of a node that has joined a cluster are passed to it. */
 #include <string.h>
 
 #include "base/strings.h"
 #include "rootless/cluster/settings.h"
 #include "rootless/command/commands.h"
+#include "rootless/components/credentials.h"
+#include "rootless/components/record.h"
 
 #define PROGRAM "nodens-rootless-controller"
 
@@ -19,6 +22,33 @@ static void add_options(const struct rootless_cluster_settings *settings, struct
                         nd_strings_addf(words, "--%s", option->name);
                         nd_strings_add(words, value);
                 }
+        }
+}
+
+static bool is_given(const char *option, const char *variable) {
+        const char *value = option ? option : rootless_command_getenv(variable, nullptr);
+
+        return value && *value;
+}
+
+/* Adds what the launcher recorded and neither options nor variables give. */
+static void add_recorded(const struct rootless_cluster_settings *settings, struct nd_strings *words) {
+        nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
+        nd_cleanup(rootless_component_record_done) struct rootless_component_record kubelet = {};
+        nd_autoerror struct nd_error *absent =
+                rootless_node_open(settings->name ? settings->name : NODE_DEFAULT_NAME, false, &node);
+
+        if (!absent)
+                absent = rootless_component_record_load(&node, "kubelet", &kubelet);
+        if (absent)
+                return;
+        if (!is_given(settings->node_name, "NODENS_NODE_NAME") && kubelet.node_name) {
+                nd_strings_add(words, "--node-name");
+                nd_strings_add(words, kubelet.node_name);
+        }
+        if (!is_given(settings->kubeconfig, "NODENS_CONTROLLER_KUBECONFIG") && !is_given(nullptr, "NODENS_JOIN")) {
+                nd_strings_add(words, "--kubeconfig");
+                nd_strings_addf(words, "%s/" CONTROLLER_KUBECONFIG, node.path);
         }
 }
 
@@ -46,6 +76,7 @@ int rootless_command_controller(void *settings, [[maybe_unused]] int operand_cou
 
         nd_strings_add(&words, PROGRAM);
         add_options(settings, &words);
+        add_recorded(settings, &words);
         nd_vector_push(&words, nullptr);
         return rootless_command_fail_service(execute(words.items));
 }

@@ -37,6 +37,8 @@ static struct nd_error *start_services(struct rootless_daemon *d, struct nd_stri
                 if (count < SERVICES_CEILING)
                         list[count++] = (struct rootless_service) {.command = "component", .operand = *name};
         }
+        if (components->count > 0 && count < SERVICES_CEILING)
+                list[count++] = (struct rootless_service) {.command = "controller"};
         return rootless_services_start(d->loop, &d->node, list, count, &d->services);
 }
 
@@ -91,7 +93,7 @@ static struct nd_error *save_options(const struct rootless_node *node, const str
 
 /* Units of components that the node does not have are skipped: they have a condition. */
 static struct nd_error *start_units(const char *name, bool kubernetes) {
-        static const char *const units[] = {"", "-net", "-forward", "-api", "-runtime", "-kubelet", "-proxy"};
+        static const char *const units[] = {"", "-net", "-forward", "-api", "-runtime", "-kubelet", "-proxy", "-controller"};
         enum { WITHOUT_KUBERNETES = 4 };
         const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
