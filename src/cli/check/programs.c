@@ -8,8 +8,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "net/pasta.h"
 #include "sys/child.h"
-#include "sys/pasta.h"
 #include "sys/program.h"
 #include "userns/probe.h"
 

@@ -123,7 +123,7 @@ static struct nd_error *start_command(struct job *job, int count, char **words) 
 }
 
 static struct nd_error *work(struct job *job, const struct rootless_settings *settings, int count, char **words) {
-        static const struct rootless_service services[] = {{.command = "forward"}, {.command = "api"}};
+        static const struct rootless_service_plan services[] = {{.command = "forward"}, {.command = "api"}};
         struct nd_error *error;
         int r = sd_event_new(&job->loop);
 

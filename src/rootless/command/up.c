@@ -25,20 +25,20 @@
 
 /* The names must outlive the services. */
 static struct nd_error *start_services(struct rootless_daemon *d, struct nd_strings *components) {
-        struct rootless_service list[SERVICES_CEILING];
+        struct rootless_service_plan list[SERVICES_CEILING];
         size_t count = 0;
 
         if (d->config.net != NET_DRIVER_HOST) {
-                list[count++] = (struct rootless_service) {.command = "forward"};
-                list[count++] = (struct rootless_service) {.command = "api"};
+                list[count++] = (struct rootless_service_plan) {.command = "forward"};
+                list[count++] = (struct rootless_service_plan) {.command = "api"};
         }
         rootless_component_names(&d->node, components);
         nd_vector_each (name, components) {
                 if (count < SERVICES_CEILING)
-                        list[count++] = (struct rootless_service) {.command = "component", .operand = *name};
+                        list[count++] = (struct rootless_service_plan) {.command = "component", .operand = *name};
         }
         if (components->count > 0 && count < SERVICES_CEILING)
-                list[count++] = (struct rootless_service) {.command = "controller"};
+                list[count++] = (struct rootless_service_plan) {.command = "controller"};
         return rootless_services_start(d->loop, &d->node, list, count, &d->services);
 }
 

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "net/pasta.h"
 #include "rootless/core/control.h"
 #include "rootless/network/discover.h"
 #include "rootless/network/lxc-user-nic.h"
@@ -30,7 +31,6 @@
 #include "sys/child.h"
 #include "sys/file.h"
 #include "sys/notify.h"
-#include "sys/pasta.h"
 
 enum { HELPER_OUTPUT_BYTES = 4096 };
 

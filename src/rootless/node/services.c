@@ -26,7 +26,7 @@ static constexpr uint64_t restart_delay_max_us = 5 * ND_SECOND_US;
 static constexpr uint64_t stable_uptime_us = 500 * ND_MS_US; /* reset the backoff after this */
 
 struct service {
-        struct rootless_service what;
+        struct rootless_service_plan what;
         struct rootless_services *services;
         pid_t pid;
         uint64_t started;
@@ -174,8 +174,9 @@ static void start(struct service *service) {
         watch(service);
 }
 
-struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_node *node, const struct rootless_service *list,
-                                         size_t count, struct rootless_services **ret) {
+struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_node *node,
+                                         const struct rootless_service_plan *list, size_t count,
+                                         struct rootless_services **ret) {
         struct rootless_services *services;
 
         if (count > SERVICES_CEILING)

@@ -12,7 +12,7 @@ struct rootless_services;
 enum { SERVICES_CEILING = 16 };
 
 /* One of them: `nodens-rootless COMMAND [OPERAND] --name NODE`. The strings must outlive it. */
-struct rootless_service {
+struct rootless_service_plan {
         const char *command;
         const char *operand; /* nullptr = none */
 };
@@ -20,7 +20,7 @@ struct rootless_service {
 /* Starts the services, or adopts the services of an earlier launcher. They exit when the node does.
  * The node object must outlive this one. */
 [[nodiscard]] struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_node *node,
-                                                       const struct rootless_service *list, size_t count,
+                                                       const struct rootless_service_plan *list, size_t count,
                                                        struct rootless_services **ret);
 void rootless_services_free(struct rootless_services *services); /* they keep running */
 void rootless_services_end(struct rootless_services *services);  /* stops them and frees */

@@ -73,7 +73,7 @@ def test_the_version_of_pasta_that_the_warning_is_about_stalls() -> None:
         if not state["networkWarning"]:
             pytest.skip("the installed pasta is newer")
         got, timeouts = stream(made, 5)
-        assert got == "stalled" and timeouts > 3, "pasta does not stall here: correct src/sys/pasta.h and docs/rootless.md"
+        assert got == "stalled" and timeouts > 3, "pasta does not stall here: correct src/net/pasta.h and docs/rootless.md"
 
 
 @pytest.mark.parametrize("driver", ["pasta", "slirp4netns"])

@@ -6,7 +6,7 @@
 #include <unit/scratch.h>
 
 #include "base/text.h"
-#include "sys/pasta.h"
+#include "net/pasta.h"
 
 static void old_versions_stall([[maybe_unused]] void **state) {
         static const char *const texts[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sys/pasta.h"
+#include "net/pasta.h"
 
 #include <ctype.h>
 #include <string.h>

@@ -5,7 +5,7 @@
 #include <unit/fuzz.h>
 
 #include "base/text.h"
-#include "sys/pasta.h"
+#include "net/pasta.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autofree char *said = fuzz_text(data, size), *line = nullptr;
