@@ -3,7 +3,8 @@
 
 Modules of a directory of tests are imported by their bare names, and names such as conftest occur
 in several directories: mypy reads one directory after the other (see mypy_runs.py), and remembers
-the modules that they share.
+the modules that they share. What it remembers is in the tree's own build directory: it goes by names
+of modules, so that two trees that share it break each other's runs.
 """
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ..project import INSIDE, TOOLS, TOP
 REQUIREMENTS = TOOLS / "python-lint.requirements.txt"
 SCRIPTS = ("tools/dev", "tools/tidy", "tools/check-layers")     # Python without .py in their names
 PACKAGES = ("tools", "tests/lib")
+MEMORY = INSIDE / "build/mypy"
 NOT_READ = ("tests/lib", "tests/audit")     # packages; attacks as they were tried (see pyproject.toml)
 
 
@@ -29,7 +31,7 @@ def ruff(inside: chroot.Prepared, packages: Path, *paths: str) -> bool:
 
 def mypy(inside: chroot.Prepared, packages: Path, *paths: str) -> bool:
     settings = [f"PYTHONPATH={packages}:{INSIDE}/tools", f"MYPYPATH={':'.join(PACKAGES)}"]
-    command = ["python3", "-B", "-m", "nodensdev.checks.mypy_runs", str(chroot.MEMORIES["mypy"]), *(paths or directories())]
+    command = ["python3", "-B", "-m", "nodensdev.checks.mypy_runs", str(MEMORY), *(paths or directories())]
     return inside.run(["env", *settings, *command]) == 0
 
 

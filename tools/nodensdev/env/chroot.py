@@ -24,7 +24,7 @@ from . import cache, machine, root
 CACHE_INSIDE = Path("/cache")
 # Caches that programs inside keep from one command to the next: the only directories of the cache
 # that a chroot can write.
-MEMORIES = {name: Path("/root/.cache") / name for name in ("ccache", "tidy", "mypy")}
+MEMORIES = {name: Path("/root/.cache") / name for name in ("ccache", "tidy")}
 KEPT_VARIABLES = ("TERM", "CI", "COLORTERM", "NO_COLOR", "SOURCE_DATE_EPOCH", "NINJA_STATUS", "CFLAGS", "LDFLAGS",
                   "NODENS_MARK")  # the last one: by it the testbed's tests know the processes they have caused
 PYTHONPATH = f"{INSIDE}/tools:{INSIDE}/tests/lib"   # for programs; pytest has it from pyproject.toml
