@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sys/own-userns.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "sys/child.h"
+#include "sys/file.h"
 
 enum {
         RANGES_SHOWN = 4,
@@ -91,4 +95,22 @@ char *nd_own_userns_describe(const struct nd_userns_maps *maps) {
         if (at < maps->count)
                 nd_text_add(&text, ", ...");
         return nd_text_steal(&text);
+}
+
+struct nd_error *nd_own_userns_start(const struct nd_own_userns *own, char ret[static ND_OWN_USERNS_START + 1]) {
+        enum { LAST = 12 }; /* hexadecimal digits of the last part */
+        nd_autofree char *text = nullptr;
+        uint64_t started;
+
+        nd_try(nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &text));
+        text[strcspn(text, "\n")] = '\0';
+        if (strlen(text) != ND_OWN_USERNS_START)
+                return nd_error_new(ND_INTERNAL, 0, "invalid boot id of the kernel, not a UUID: '%s'", text);
+        memcpy(ret, text, ND_OWN_USERNS_START + 1);
+        if (own->initial)
+                return nullptr;
+        nd_try(nd_child_start_time(1, &started));
+        (void) snprintf(ret + ND_OWN_USERNS_START - LAST, LAST + 1, "%012llx",
+                        (unsigned long long) started & ((1ULL << (4 * LAST)) - 1));
+        return nullptr;
 }

@@ -32,6 +32,12 @@ uint32_t nd_own_userns_last_gid(const struct nd_own_userns *own);
 /* The IDs of a map as text, for errors: "0 to 65536, 100000 to 165535". The caller frees it. */
 [[nodiscard]] char *nd_own_userns_describe(const struct nd_userns_maps *maps);
 
+enum { ND_OWN_USERNS_START = 36 }; /* characters */
+
+/* Identifies the start of the host or of the node: the kernel's boot ID, whose last part in a node
+ * is the start time of its process 1. */
+[[nodiscard]] struct nd_error *nd_own_userns_start(const struct nd_own_userns *own, char ret[static ND_OWN_USERNS_START + 1]);
+
 /* The capabilities of a set that are valid for the whole kernel: all of them on the host, none in
  * a node. */
 static inline uint64_t nd_own_userns_over_kernel(const struct nd_own_userns *own, uint64_t capabilities) {

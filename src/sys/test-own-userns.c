@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/wait.h>
 
+#include "sys/child.h"
 #include "sys/own-userns.h"
 
 static struct nd_own_userns of(const char *uids, const char *gids) {
@@ -69,6 +70,20 @@ static void capabilities_over_the_kernel_exist_on_the_host_only([[maybe_unused]]
         assert_int_equal(nd_own_userns_over_kernel(&node, 5), 0);
 }
 
+static void the_start_of_a_node_is_that_of_its_process_1([[maybe_unused]] void **state) {
+        const struct nd_own_userns host = {.initial = true}, node = {};
+        char boot[ND_OWN_USERNS_START + 1], start[ND_OWN_USERNS_START + 1];
+        nd_autofree char *last = nullptr;
+        uint64_t started;
+
+        expect_ok(nd_own_userns_start(&host, boot));
+        expect_ok(nd_own_userns_start(&node, start));
+        expect_ok(nd_child_start_time(1, &started));
+        last = nd_format("-%012llx", (unsigned long long) started);
+        assert_memory_equal(start, boot, 23);
+        assert_string_equal(start + 23, last);
+}
+
 /* In a child: exit status 0 if it sees a namespace that is not the host's. */
 static void a_namespace_that_maps_all_ids_is_not_the_hosts([[maybe_unused]] void **state) {
         nd_cleanup(nd_own_userns_done) struct nd_own_userns here = {};
@@ -100,6 +115,7 @@ int main(void) {
                 cmocka_unit_test(a_block_must_lie_within_one_line_of_both_maps),
                 cmocka_unit_test(ids_are_described_as_ranges),
                 cmocka_unit_test(capabilities_over_the_kernel_exist_on_the_host_only),
+                cmocka_unit_test(the_start_of_a_node_is_that_of_its_process_1),
                 cmocka_unit_test(a_namespace_that_maps_all_ids_is_not_the_hosts),
         };
 

@@ -25,6 +25,7 @@
 #include "cri/core/request-decode.h"
 #include "net/grpc.h"
 #include "sys/file.h"
+#include "sys/own-userns.h"
 
 #define SANDBOX_JSON "sandbox.json"
 #define SANDBOX_REQUEST "sandbox.pb"
@@ -45,14 +46,11 @@ struct cri_record_store {
 };
 
 static struct nd_error *read_boot_id(char ret[static RECORD_BOOT_ID + 1]) {
-        nd_autofree char *text = nullptr;
+        nd_cleanup(nd_own_userns_done) struct nd_own_userns own = {};
 
-        nd_try(nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &text));
-        text[strcspn(text, "\n")] = '\0';
-        if (strlen(text) != RECORD_BOOT_ID)
-                return nd_error_new(ND_INTERNAL, 0, "invalid boot id of the kernel, not a UUID: '%s'", text);
-        memcpy(ret, text, RECORD_BOOT_ID + 1);
-        return nullptr;
+        static_assert((int) RECORD_BOOT_ID == (int) ND_OWN_USERNS_START);
+        nd_try(nd_own_userns_read(&own));
+        return nd_own_userns_start(&own, ret);
 }
 
 struct nd_error *cri_record_store_open(const struct cri_config *config, struct cri_record_store **ret) {

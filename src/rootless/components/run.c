@@ -30,6 +30,7 @@
 #include "rootless/node/session.h"
 #include "rootless/node/settings.h"
 #include "sys/calls.h"
+#include "sys/child.h"
 #include "sys/file.h"
 #include "sys/notify.h"
 
@@ -398,7 +399,7 @@ struct nd_error *rootless_component_run(const struct rootless_node *node, const 
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         run.lines = (struct rootless_output) {.name = name, .write = write_line, .userdata = &run};
-        nd_try(rootless_process_start_time(run.state.pid, &run.state.started));
+        nd_try(nd_child_start_time(run.state.pid, &run.state.started));
         block_signals();
         nd_try(start(&run));
         nd_try(serve(&run, init_pidfd));

@@ -10,6 +10,7 @@
 #include "net/kubeconfig.h"
 #include "rootless/components/component.h"
 #include "rootless/components/record.h"
+#include "sys/child.h"
 #include "sys/file.h"
 
 static const char kubeconfig[] = "apiVersion: v1\n"
@@ -288,7 +289,7 @@ static void invalid_settings_are_refused([[maybe_unused]] void **state) {
                 nd_autofree char *join = config.join;
                 nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
 
-                *(const char **) ((char *) &config + wrong[i].field) = wrong[i].value;
+                *(const char **) (void *) ((char *) &config + wrong[i].field) = wrong[i].value;
                 expect_error(rootless_cluster_check(&config, top, &cluster), ND_INVALID, wrong[i].message);
         }
 }
@@ -316,7 +317,7 @@ static void a_record_is_read_as_it_was_written([[maybe_unused]] void **state) {
         expect_error(rootless_component_record_load(&node, "../x", &record), ND_INVALID, "invalid name");
         rootless_component_state_load(&node, "kubelet", &ended);
         assert_string_equal(ended.state, "ended");
-        expect_ok(rootless_process_start_time(getpid(), &now.started));
+        expect_ok(nd_child_start_time(getpid(), &now.started));
         expect_ok(rootless_component_state_save(&node, "kubelet", &now));
         rootless_component_state_load(&node, "kubelet", &running);
         assert_string_equal(running.state, "ready");

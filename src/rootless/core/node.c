@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "net/unix.h"
+#include "sys/child.h"
 #include "sys/file.h"
 
 #define RECORD "node.json"
@@ -186,21 +187,6 @@ struct nd_error *rootless_node_record_save(const struct rootless_node *node, con
 
 /* ---- processes ---- */
 
-struct nd_error *rootless_process_start_time(pid_t pid, uint64_t *ret) {
-        enum { BEFORE = 19 }; /* fields between the ')' after the name and the start time */
-        nd_autofree char *path = nd_format("/proc/%d/stat", (int) pid), *text = nullptr;
-        const char *at;
-
-        nd_try(nd_file_read_kernel(path, 16 * 1024, &text));
-        at = strrchr(text, ')');
-        for (int i = 0; at && i <= BEFORE; i++)
-                at = strchr(at + 1, ' ');
-        if (!at)
-                return nd_error_new(ND_INTERNAL, 0, "%s has too few fields", path);
-        *ret = strtoull(at + 1, nullptr, 10);
-        return nullptr;
-}
-
 struct nd_error *rootless_process_open(pid_t pid, uint64_t started, int *ret_pidfd) {
         nd_autoclose int pidfd = pidfd_open(pid, 0);
         uint64_t now = 0;
@@ -208,7 +194,7 @@ struct nd_error *rootless_process_open(pid_t pid, uint64_t started, int *ret_pid
         if (pidfd < 0)
                 return nd_error_new(ND_NOT_FOUND, errno, "process %d", (int) pid);
         /* The PID may have been reused: open the descriptor first, then compare the start time. */
-        nd_try(nd_error_recode(rootless_process_start_time(pid, &now), ND_NOT_FOUND));
+        nd_try(nd_error_recode(nd_child_start_time(pid, &now), ND_NOT_FOUND));
         if (now != started)
                 return nd_error_new(ND_NOT_FOUND, ESRCH, "PID %d was reused by another process", (int) pid);
         *ret_pidfd = nd_take_fd(pidfd);

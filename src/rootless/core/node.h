@@ -82,7 +82,5 @@ void rootless_node_record_done(struct rootless_node_record *record);
 /* Removes the files of a dead node. The lock file stays: another process may hold it. */
 void rootless_node_clear(const struct rootless_node *node);
 
-/* Returns the start time of a process, in clock ticks since boot. */
-[[nodiscard]] struct nd_error *rootless_process_start_time(pid_t pid, uint64_t *ret);
 /* Opens a pidfd of the process with this PID and start time; fails if the PID was reused. */
 [[nodiscard]] struct nd_error *rootless_process_open(pid_t pid, uint64_t started, int *ret_pidfd);

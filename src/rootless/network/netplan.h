@@ -21,7 +21,7 @@ enum rootless_net_driver {
 };
 
 /* Not slirp4netns: it delivers frames for 127.0.0.1 that root of the node writes to the tap. pasta
- * of Debian 13 stalls streams out of the node instead, see sys/pasta.h. */
+ * of Debian 13 stalls streams out of the node instead, see net/pasta.h. */
 #define NET_DRIVER_DEFAULT NET_DRIVER_PASTA
 
 /* The node's external link, with every driver. */

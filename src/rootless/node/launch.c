@@ -12,6 +12,7 @@
 #include "rootless/node/delegation.h"
 #include "rootless/node/init-start.h"
 #include "sys/cgroup.h"
+#include "sys/child.h"
 #include "sys/file.h"
 #include "sys/subid.h"
 #include "userns/delegation.h"
@@ -154,7 +155,7 @@ static struct nd_error *record(const struct rootless_config *config, const struc
                 .ids = count_ids(&plan->uids),
                 .net = nd_strdup(rootless_net_driver_name(config->net))};
 
-        nd_try(rootless_process_start_time(pid, &r.started));
+        nd_try(nd_child_start_time(pid, &r.started));
         nd_try(nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &r.boot));
         r.boot[strcspn(r.boot, "\n")] = '\0';
         r.data = config->data ? nd_strdup(config->data) : nullptr;

@@ -19,6 +19,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "sys/calls.h"
+#include "sys/child.h"
 #include "sys/file.h"
 
 static constexpr uint64_t restart_delay_min_us = 10 * ND_MS_US;
@@ -167,7 +168,7 @@ static void start(struct service *service) {
                                                   restart_delay_max_us, 0, on_restart, service);
                 return;
         }
-        error = rootless_process_start_time(service->pid, &service->started);
+        error = nd_child_start_time(service->pid, &service->started);
         if (error)
                 service->started = 0; /* it has already exited; do not adopt it */
         save(service->services);

@@ -296,7 +296,7 @@ SUITES = {
                       with_root("lxc", pytest("tests/component/rootless", variant="gcc"))),
     "rootless-asan": Suite("rootless under ASan and UBSan", with_root("lxc", pytest("tests/component/rootless", variant="asan")),
                            default=False),
-    "rootless-services": Suite("ports of Services and pods on a node of an ordinary user, beside a stock API server",
+    "rootless-services": Suite("ports of Services and pods on a rootless node, beside a stock API server",
                                with_programs("kubernetes", pytest("tests/component/rootless/services.py", variant="gcc")), default=False),
     "rootless-node": Suite("a rootless node with nodens-cri in a cluster",
                            pytest_on_machine("tests/cluster/scenarios/rootless"), default=False),

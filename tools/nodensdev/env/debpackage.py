@@ -5,7 +5,7 @@ from pathlib import Path
 from ..command import Failure
 from . import cache, chroot, machine
 
-# pasta of trixie stalls streams out of a node (src/sys/pasta.h); the bench measures a newer one beside it.
+# pasta of trixie stalls streams out of a node (src/net/pasta.h); the bench measures a newer one beside it.
 PASST = ("passt", "0.0~git20260728.f8df3f1-1~bpo13+1", "trixie-backports")
 
 FETCH = r"""
