@@ -2,7 +2,7 @@
 """The programs of Kubernetes in a node: how they start, end and report, and what a hostile one can do to the process outside.
 
 Kubelet, kube-proxy and containerd are scripts here: a real one cannot be made to attack, and does not start without cgroups.
-test_kubelet.py has real ones.
+kubelet.py has real ones.
 """
 import contextlib
 import json
@@ -284,7 +284,7 @@ def test_a_reader_that_stops_reading_does_not_stop_the_component() -> None:
                 before = count()
                 machine.wait_for(lambda old=before: count() > old + 20, what="the program goes on")
         finally:
-            with subprocess.Popen(["cat"], stdin=process.stdout, stdout=subprocess.DEVNULL):
+            with made.log.open("wb") as log, subprocess.Popen(["cat"], stdin=process.stdout, stdout=log):
                 made.down()
                 process.wait(machine.LIMIT)
     shutil.rmtree(RUNTIME / "nodens/unread", ignore_errors=True)
@@ -320,7 +320,7 @@ import re
 found = set()
 for line in open("/proc/1/maps"):
     start, end, mode = re.match(r"([0-9a-f]+)-([0-9a-f]+) (\\S+)", line).groups()
-    if not mode.startswith("r"): continue
+    if not mode.startswith("r") or int(end, 16) - int(start, 16) > 1 << 30: continue    # the sanitizers' shadow memory is larger
     with open("/proc/1/mem", "rb") as memory:
         memory.seek(int(start, 16))
         try: bytes_ = memory.read(int(end, 16) - int(start, 16))

@@ -296,6 +296,8 @@ SUITES = {
                       with_root("lxc", pytest("tests/component/rootless", variant="gcc"))),
     "rootless-asan": Suite("rootless under ASan and UBSan", with_root("lxc", pytest("tests/component/rootless", variant="asan")),
                            default=False),
+    "rootless-kubelet": Suite("a stock kubelet in a rootless node, beside a stock API server", with_programs(
+        "kubernetes", with_programs("containerd", pytest("tests/component/rootless/kubelet.py", variant="gcc"))), default=False),
     "rootless-services": Suite("ports of Services and pods on a rootless node, beside a stock API server",
                                with_programs("kubernetes", pytest("tests/component/rootless/services.py", variant="gcc")), default=False),
     "rootless-node": Suite("a rootless node with nodens-cri in a cluster",
