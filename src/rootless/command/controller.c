@@ -16,7 +16,8 @@
 
 static void add_options(const struct rootless_cluster_settings *settings, struct nd_strings *words) {
         for (const struct nd_option *option = rootless_cluster_options; option->name; option++) {
-                const char *value = *(const char *const *) (const void *) ((const char *) settings + option->offset);
+                const void *at = (const char *) settings + option->offset;
+                const char *value = *(const char *const *) at;
 
                 if (value) {
                         nd_strings_addf(words, "--%s", option->name);

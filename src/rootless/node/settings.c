@@ -23,11 +23,15 @@ static const struct text_setting {
 };
 
 static const char *text_option(const struct rootless_settings *settings, const struct text_setting *text) {
-        return *(const char *const *) (const void *) ((const char *) settings + text->option);
+        const void *at = (const char *) settings + text->option;
+
+        return *(const char *const *) at;
 }
 
 static char **text_field(struct rootless_config *config, const struct text_setting *text) {
-        return (char **) (void *) ((char *) config + text->field);
+        void *at = (char *) config + text->field;
+
+        return at;
 }
 
 void rootless_config_done(struct rootless_config *config) {
