@@ -4,24 +4,20 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <string.h>
 #include <sys/pidfd.h>
 
 #include "sys/calls.h"
+#include "sys/child.h"
 #include "sys/file.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 
-/* Field 22 of /proc/<pid>/stat, counted from the end of the name, since field 2 may contain
- * anything. 0 = no such process. */
+/* 0 = no such process. */
 static uint64_t birth_of(pid_t pid) {
-        nd_autofree char *path = nd_format("/proc/%d/stat", (int) pid), *text = nullptr;
-        nd_autoerror struct nd_error *error = nd_file_read_kernel(path, 4096, &text);
-        char *at = error ? nullptr : strrchr(text, ')');
+        uint64_t birth = 0;
 
-        for (int i = 2; at && i < 22; i++)
-                at = strchr(at + 1, ' ');
-        return at ? strtoull(at + 1, nullptr, 10) : 0;
+        nd_ignore(nd_child_start_time(pid, &birth));
+        return birth;
 }
 
 /* Opens the pidfd first: the comparison after it is then about the process that it refers to. */

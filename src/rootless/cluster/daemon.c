@@ -76,8 +76,8 @@ static void report(struct controller *c) {
 
 /* ---- the API server ---- */
 
-/* A timeout is no problem until it lasts, and the next attempt shows that: not at_once is in the
- * status only. */
+/* A single timeout is not logged, as the next attempt may succeed: without at_once a problem is in
+ * the status only. */
 static void on_contact(enum nd_api_problem problem, const char *text, bool at_once, void *userdata) {
         struct controller *c = userdata;
         uint64_t now_us = nd_clock_us();

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 
 #include "base/base64.h"
-#include "base/yaml.h"
+#include "base/json.h"
 #include "net/kubeconfig.h"
 #include "sys/file.h"
 
@@ -28,21 +28,6 @@ void rootless_credentials_done(struct rootless_credentials *credentials) {
 }
 
 /* ---- one kubeconfig ---- */
-
-static struct nd_error *has_context(const char *path, const char *context, bool *ret) {
-        nd_autofree char *text = nullptr;
-        nd_autojson yyjson_doc *doc = nullptr;
-        yyjson_arr_iter each;
-        yyjson_val *item;
-
-        nd_try(nd_file_read_kernel(path, ND_KUBECONFIG_BYTES, &text));
-        nd_try(nd_error_wrap(nd_yaml_parse(text, strlen(text), ND_KUBECONFIG_BYTES, &doc), "kubeconfig '%s'", path));
-        each = yyjson_arr_iter_with(yyjson_obj_get(yyjson_doc_get_root(doc), "contexts"));
-        *ret = false;
-        while ((item = yyjson_arr_iter_next(&each)))
-                *ret = *ret || yyjson_equals_str(yyjson_obj_get(item, "name"), context);
-        return nullptr;
-}
 
 static void add_data(struct nd_json_out *out, const char *key, const char *value) {
         nd_autofree char *encoded = value ? nd_base64(value, strlen(value)) : nullptr;
@@ -97,7 +82,7 @@ struct nd_error *rootless_credentials_format(const char *path, const char *conte
         struct nd_json_out out = {.text = &text, .indent = 1};
         bool named = false;
 
-        nd_try(has_context(path, context, &named));
+        nd_try(nd_kubeconfig_has_context(path, context, &named));
         nd_try(nd_kubeconfig_load(path, named ? context : nullptr, &config));
         /* a file with a token ends with a newline */
         if (config.token)

@@ -102,7 +102,7 @@ struct nd_error *rootless_component_record_load(const struct rootless_node *node
 void rootless_component_names(const struct rootless_node *node, struct nd_strings *ret) {
         nd_cleanup(nd_strings_done) struct nd_strings files = {};
 
-        /* without Kubernetes there is no such directory */
+        /* a node without Kubernetes does not have the directory */
         nd_ignore(nd_dir_list_files(node->fd, COMPONENTS_DIRECTORY, NAMES_CEILING, &files));
         nd_vector_each (file, &files) {
                 if (name_valid(*file))

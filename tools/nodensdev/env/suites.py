@@ -8,7 +8,7 @@ from . import chroot, machine
 NEWER = ("forky", "sid")
 ENTRY = Path("/tmp/entry")      # where a script leaves its result, inside
 
-# The start of a script: afterwards `apt-get download` fetches from the newer suites into the current directory.
+# The start of a script: afterwards `apt-get download` fetches from the suites of run() into the current directory.
 APT = r"""
 set -eu
 mkdir -p /tmp/apt/lists/partial /tmp/apt/cache/archives/partial /tmp/fetched
@@ -22,9 +22,10 @@ cd /tmp/fetched
 """
 
 
-def run(root: str, script: str, entry: Path, variables: dict[str, str], purpose: str, binds: tuple[chroot.Bind, ...] = ()) -> None:
+def run(root: str, script: str, entry: Path, variables: dict[str, str], purpose: str, binds: tuple[chroot.Bind, ...] = (),
+        suites: tuple[str, ...] = NEWER) -> None:
     """Runs a script that begins with APT; what it writes to /tmp/entry is in `entry`. Its lines `NOTE: ...` are shown."""
-    environment = variables | {"SUITES": " ".join(NEWER), "MIRROR": machine.mirror(), "KEYRING": str(machine.KEYRING),
+    environment = variables | {"SUITES": " ".join(suites), "MIRROR": machine.mirror(), "KEYRING": str(machine.KEYRING),
                                "OPTIONS": ";\n".join(machine.apt_options())}
     place = chroot.Chroot(root=root, binds=(chroot.Bind(entry, ENTRY), *binds), env=environment, cwd=Path("/"))
     with chroot.prepared(place) as inside:
