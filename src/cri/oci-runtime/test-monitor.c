@@ -106,9 +106,11 @@ static const char *program(void) {
         return path;
 }
 
-/* A "container" that runs a shell command. */
+/* A "container" that runs a shell command. It waits until it was created: a container that ends
+ * earlier fails its creation. */
 static void start(struct seen *seen, const char *directory, const char *words, struct cri_monitor **ret) {
-        nd_autofree char *script = nd_format("sh -c '%s' & echo $! > '%s/pid'", words, directory);
+        nd_autofree char *script = nd_format("sh -c 'while [ ! -e %s/created ]; do sleep 0.01; done; %s' & echo $! > '%s/pid'",
+                                             directory, words, directory);
         const char *const create[] = {"/bin/sh", "-c", script, nullptr};
 
         expect_ok(cri_monitor_start(seen->loop,
@@ -123,6 +125,8 @@ static void start(struct seen *seen, const char *directory, const char *words, s
                                                                 .gid = getgid(),
                                                                 .cgroup = ""},
                                     &events, seen, ret));
+        await(seen, seen->pid > 0);
+        scratch_write(directory, "created", "", 0);
 }
 
 static char *log_of(const char *directory, const char *name) {
@@ -147,8 +151,7 @@ static void output_and_exit_status_are_recorded([[maybe_unused]] void **state) {
         struct cri_monitor *monitor;
 
         seen_open(&seen);
-        start(&seen, d, "sleep 0.2; echo out; echo oops >&2; printf rest; exit 7", &monitor);
-        await(&seen, seen.pid > 0);
+        start(&seen, d, "echo out; echo oops >&2; printf rest; exit 7", &monitor);
         assert_true(seen.birth > 0);
         await(&seen, seen.exited);
         assert_int_equal(seen.end.code, 7);
@@ -170,8 +173,7 @@ static void a_signal_is_reported_as_128_plus_its_number([[maybe_unused]] void **
         struct cri_monitor *monitor;
 
         seen_open(&seen);
-        start(&seen, d, "sleep 100", &monitor);
-        await(&seen, seen.pid > 0);
+        start(&seen, d, "exec sleep 100", &monitor);
         assert_int_equal(kill(seen.pid, SIGKILL), 0);
         await(&seen, seen.exited);
         assert_int_equal(seen.end.code, 137);
@@ -320,7 +322,6 @@ static void the_next_daemon_reconnects_to_the_monitor([[maybe_unused]] void **st
 
         seen_open(&seen);
         start(&seen, d, "while [ ! -e go ]; do sleep 0.05; done; echo late; exit 3", &monitor);
-        await(&seen, seen.pid > 0);
         cri_monitor_free(monitor);
         pid = seen.pid;
 
@@ -360,8 +361,7 @@ static void a_killed_monitor_is_reported_as_lost_without_an_exit_status([[maybe_
         pid_t victim;
 
         seen_open(&seen);
-        start(&seen, d, "sleep 100", &monitor);
-        await(&seen, seen.pid > 0);
+        start(&seen, d, "exec sleep 100", &monitor);
         victim = parent_of(seen.pid);
         assert_true(victim > 1);
         assert_int_equal(kill(victim, SIGTERM), 0); /* which it ignores */
@@ -386,7 +386,6 @@ static void the_log_is_reopened_on_request([[maybe_unused]] void **state) {
 
         seen_open(&seen);
         start(&seen, d, words, &monitor);
-        await(&seen, seen.pid > 0);
         for (struct stat status = {}; status.st_size == 0; (void) usleep(1000))
                 assert_int_equal(stat(path, &status), 0);
         assert_int_equal(rename(path, rotated), 0);
@@ -441,7 +440,6 @@ static void many_monitors_are_reconnected_quickly([[maybe_unused]] void **state)
                 assert_int_equal(mkdir(directory, 0700), 0);
                 seen.pid = 0;
                 start(&seen, directory, "exec sleep 1000", monitors + i);
-                await(&seen, seen.pid > 0);
                 cri_monitor_free(monitors[i]);
         }
         begin = nd_clock_us();
