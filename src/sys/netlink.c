@@ -10,7 +10,9 @@
 #include <arpa/inet.h>
 #include <linux/fib_rules.h>
 #include <linux/if_addr.h>
+#include <linux/if_link.h>
 #include <linux/if_tun.h>
+#include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -119,7 +121,8 @@ static void request_add(struct request *r, uint16_t type, const void *value, siz
         if (at + RTA_SPACE(length) > sizeof r->bytes)
                 abort(); /* the callers' attributes are few and of fixed size */
         memcpy(r->bytes + at, &attribute, sizeof attribute);
-        memcpy(r->bytes + at + RTA_LENGTH(0), value, length);
+        if (length > 0)
+                memcpy(r->bytes + at + RTA_LENGTH(0), value, length);
         r->header.nlmsg_len = (uint32_t) (at + RTA_LENGTH(length));
 }
 
@@ -408,6 +411,118 @@ struct nd_error *nd_netlink_rule_deliver_marked(struct nd_netlink *netlink, int 
                                     "route marked packets of address family %d to this host", family);
         return nullptr;
 }
+
+/* ---- VXLAN ---- */
+
+static size_t nest_begin(struct request *r, uint16_t type) {
+        size_t at = NLMSG_ALIGN(r->header.nlmsg_len);
+
+        request_add(r, type | NLA_F_NESTED, nullptr, 0);
+        return at;
+}
+
+static void nest_end(struct request *r, size_t at) {
+        uint16_t length;
+
+        r->header.nlmsg_len = NLMSG_ALIGN(r->header.nlmsg_len); /* the last attribute's padding is part of the nest */
+        length = (uint16_t) (r->header.nlmsg_len - at);
+        memcpy(r->bytes + at + offsetof(struct rtattr, rta_len), &length, sizeof length);
+}
+
+static void add_vxlan(struct request *r, const struct nd_netlink_vxlan *vxlan) {
+        struct ifla_vxlan_port_range range = {.low = htons(vxlan->source_ports), .high = htons(vxlan->source_last)};
+        uint16_t port = htons(vxlan->port);
+        size_t info = nest_begin(r, IFLA_LINKINFO), data;
+
+        request_add(r, IFLA_INFO_KIND, "vxlan", strlen("vxlan"));
+        data = nest_begin(r, IFLA_INFO_DATA);
+        request_add(r, IFLA_VXLAN_ID, &vxlan->vni, sizeof vxlan->vni);
+        request_add(r, IFLA_VXLAN_PORT, &port, sizeof port);
+        request_add(r, IFLA_VXLAN_PORT_RANGE, &range, sizeof range);
+        request_add(r, IFLA_VXLAN_LEARNING, &(uint8_t) {0}, sizeof(uint8_t));
+        if (vxlan->family == AF_INET6) /* any address; only its family matters */
+                request_add(r, IFLA_VXLAN_LOCAL6, &in6addr_any, sizeof in6addr_any);
+        nest_end(r, data);
+        nest_end(r, info);
+}
+
+struct nd_error *nd_netlink_vxlan_make(struct nd_netlink *netlink, const struct nd_netlink_vxlan *vxlan) {
+        struct request r = request_new(RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, &(struct ifinfomsg) {},
+                                       sizeof(struct ifinfomsg));
+        int status;
+
+        request_add(&r, IFLA_IFNAME, vxlan->name, strlen(vxlan->name) + 1);
+        request_add(&r, IFLA_ADDRESS, vxlan->mac, sizeof vxlan->mac);
+        add_vxlan(&r, vxlan);
+        status = transact(netlink, &r, nullptr, nullptr);
+        if (status == -EOPNOTSUPP)
+                return nd_error_new(ND_UNIMPLEMENTED, -status, "this kernel has no VXLAN (as root: modprobe vxlan)");
+        if (status < 0 && status != -EEXIST)
+                return nd_error_new(nd_error_code_of(-status), -status, "create VXLAN device '%s'", vxlan->name);
+        return nullptr;
+}
+
+struct nd_error *nd_netlink_link_remove(struct nd_netlink *netlink, unsigned link) {
+        struct request r =
+                request_new(RTM_DELLINK, NLM_F_ACK, &(struct ifinfomsg) {.ifi_index = (int) link}, sizeof(struct ifinfomsg));
+        int status = transact(netlink, &r, nullptr, nullptr);
+
+        if (status < 0 && status != -ENODEV)
+                return nd_error_new(nd_error_code_of(-status), -status, "remove network interface %u", link);
+        return nullptr;
+}
+
+static int change_neighbour(struct nd_netlink *netlink, uint16_t type, uint16_t flags, const struct nd_netlink_tunnel *t) {
+        struct ndmsg body = {
+                .ndm_family = (uint8_t) t->gateway.family, .ndm_ifindex = (int) t->link, .ndm_state = NUD_PERMANENT};
+        struct request r = request_new(type, NLM_F_ACK | flags, &body, sizeof body);
+
+        request_add(&r, NDA_DST, t->gateway.bytes, address_size(t->gateway.family));
+        request_add(&r, NDA_LLADDR, t->mac, sizeof t->mac);
+        return transact(netlink, &r, nullptr, nullptr);
+}
+
+static int change_destination(struct nd_netlink *netlink, uint16_t type, uint16_t flags, const struct nd_netlink_tunnel *t) {
+        struct ndmsg body = {.ndm_family = AF_BRIDGE,
+                             .ndm_ifindex = (int) t->link,
+                             .ndm_state = NUD_PERMANENT | NUD_NOARP,
+                             .ndm_flags = NTF_SELF};
+        struct request r = request_new(type, NLM_F_ACK | flags, &body, sizeof body);
+        uint16_t port = htons(t->port);
+
+        request_add(&r, NDA_LLADDR, t->mac, sizeof t->mac);
+        request_add(&r, NDA_DST, t->host.bytes, address_size(t->host.family));
+        request_add(&r, NDA_PORT, &port, sizeof port);
+        return transact(netlink, &r, nullptr, nullptr);
+}
+
+struct nd_error *nd_netlink_tunnel_replace(struct nd_netlink *netlink, const struct nd_netlink_tunnel *tunnel) {
+        int status = change_destination(netlink, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, tunnel);
+        char gateway[ND_ADDRESS_TEXT], host[ND_ADDRESS_TEXT];
+
+        if (status == 0)
+                status = change_neighbour(netlink, RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, tunnel);
+        if (status < 0)
+                return nd_error_new(nd_error_code_of(-status), -status, "add tunnel to %s at host %s, port %u",
+                                    nd_netlink_address_text(&tunnel->gateway, gateway),
+                                    nd_netlink_address_text(&tunnel->host, host), tunnel->port);
+        return nullptr;
+}
+
+struct nd_error *nd_netlink_tunnel_remove(struct nd_netlink *netlink, const struct nd_netlink_tunnel *tunnel) {
+        int status = change_neighbour(netlink, RTM_DELNEIGH, 0, tunnel), other;
+        char gateway[ND_ADDRESS_TEXT];
+
+        other = change_destination(netlink, RTM_DELNEIGH, 0, tunnel);
+        if (status == 0 || status == -ENOENT)
+                status = other;
+        if (status < 0 && status != -ENOENT)
+                return nd_error_new(nd_error_code_of(-status), -status, "remove tunnel to %s",
+                                    nd_netlink_address_text(&tunnel->gateway, gateway));
+        return nullptr;
+}
+
+/* ---- taps ---- */
 
 struct nd_error *nd_netlink_tap_make(const char *name) {
         struct ifreq request = {.ifr_flags = IFF_TAP | IFF_NO_PI};

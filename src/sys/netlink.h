@@ -19,7 +19,10 @@ struct nd_netlink_address {
         uint8_t prefix;
 };
 
-enum { ND_ADDRESS_TEXT = INET6_ADDRSTRLEN };
+enum {
+        ND_ADDRESS_TEXT = INET6_ADDRSTRLEN,
+        ND_MAC = 6, /* bytes of a MAC address */
+};
 
 /* "10.0.0.1" or "fd00::1", without the prefix. Returns its argument. */
 const char *nd_netlink_address_text(const struct nd_netlink_address *address, char buffer[static ND_ADDRESS_TEXT]);
@@ -85,6 +88,33 @@ void nd_netlink_done(struct nd_netlink *netlink);
  * before all others, and a table with one local route. */
 [[nodiscard]] struct nd_error *nd_netlink_rule_deliver_marked(struct nd_netlink *netlink, int family, uint32_t bits,
                                                               uint32_t table);
+
+/* A VXLAN device that does not learn: where frames go is set by the functions below. */
+struct nd_netlink_vxlan {
+        const char *name;
+        uint32_t vni;
+        uint16_t port;         /* UDP port at which it receives */
+        uint16_t source_ports; /* the first UDP port from which it sends */
+        uint16_t source_last;  /* and the last */
+        int family;            /* of the hosts that frames go to */
+        uint8_t mac[ND_MAC];
+};
+/* Creates a VXLAN device; an existing link of that name is fine. ND_UNIMPLEMENTED if the kernel has
+ * no VXLAN. */
+[[nodiscard]] struct nd_error *nd_netlink_vxlan_make(struct nd_netlink *netlink, const struct nd_netlink_vxlan *vxlan);
+[[nodiscard]] struct nd_error *nd_netlink_link_remove(struct nd_netlink *netlink, unsigned link);
+
+/* Where a VXLAN device finds a gateway: the gateway's address has this MAC address, and frames for
+ * it go to this host and UDP port. Replaces what was set for the gateway or the MAC address. */
+struct nd_netlink_tunnel {
+        unsigned link;
+        struct nd_netlink_address gateway;
+        uint8_t mac[ND_MAC];
+        struct nd_netlink_address host;
+        uint16_t port;
+};
+[[nodiscard]] struct nd_error *nd_netlink_tunnel_replace(struct nd_netlink *netlink, const struct nd_netlink_tunnel *tunnel);
+[[nodiscard]] struct nd_error *nd_netlink_tunnel_remove(struct nd_netlink *netlink, const struct nd_netlink_tunnel *tunnel);
 
 /* Creates a persistent tap of that name. An existing one is fine. */
 [[nodiscard]] struct nd_error *nd_netlink_tap_make(const char *name);

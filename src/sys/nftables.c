@@ -18,8 +18,9 @@
 #include <sys/time.h>
 
 enum {
-        BATCH_BYTES = 8 * 1024,
+        BATCH_BYTES = 32 * 1024,
         ANSWER_BYTES = 8 * 1024,
+        NAME_BYTES = 16, /* of an interface */
         ANSWER_SECONDS = 5,
         LAST = UINT16_MAX, /* sequence number of the acknowledged message */
 };
@@ -100,14 +101,21 @@ static void add_data(struct batch *b, uint16_t type, const void *value, size_t l
 
 /* ---- expressions ---- */
 
-static void add_meta(struct batch *b, uint16_t register_type) {
+static void add_meta(struct batch *b, uint16_t register_type, uint32_t key) {
         add_number(b, register_type, NFT_REG_1);
-        add_number(b, NFTA_META_KEY, NFT_META_MARK);
+        add_number(b, NFTA_META_KEY, key);
 }
 
 static void add_ct(struct batch *b, uint16_t register_type, uint32_t key) {
         add_number(b, register_type, NFT_REG_1);
         add_number(b, NFTA_CT_KEY, key);
+}
+
+static void add_payload(struct batch *b, uint32_t base, uint32_t offset, uint32_t length) {
+        add_number(b, NFTA_PAYLOAD_DREG, NFT_REG_1);
+        add_number(b, NFTA_PAYLOAD_BASE, base);
+        add_number(b, NFTA_PAYLOAD_OFFSET, offset);
+        add_number(b, NFTA_PAYLOAD_LEN, length);
 }
 
 static void add_mask(struct batch *b, uint32_t mask, uint32_t value) {
@@ -118,48 +126,92 @@ static void add_mask(struct batch *b, uint32_t mask, uint32_t value) {
         add_data(b, NFTA_BITWISE_XOR, &value, sizeof value);
 }
 
-static void add_equal(struct batch *b, const struct nd_nftables_step *step, bool byte) {
-        uint8_t small = (uint8_t) step->value;
+/* The width is that of the value loaded last. */
+static void add_comparison(struct batch *b, const struct nd_nftables_step *step, size_t width) {
+        uint8_t byte = (uint8_t) step->value;
+        uint16_t port = htons((uint16_t) step->value);
+        char name[NAME_BYTES] = {};
+        const void *values[] = {[1] = &byte, [2] = &port, [4] = &step->value, [NAME_BYTES] = name};
 
+        if (step->name)
+                memcpy(name, step->name, strnlen(step->name, sizeof name - 1));
         add_number(b, NFTA_CMP_SREG, NFT_REG_1);
-        add_number(b, NFTA_CMP_OP, NFT_CMP_EQ);
-        if (byte)
-                add_data(b, NFTA_CMP_DATA, &small, sizeof small);
-        else
-                add_data(b, NFTA_CMP_DATA, &step->value, sizeof step->value);
+        add_number(b, NFTA_CMP_OP, step->kind == ND_NFT_EQUAL ? NFT_CMP_EQ : NFT_CMP_NEQ);
+        add_data(b, NFTA_CMP_DATA, values[width], width);
 }
 
-static const char *step_name(enum nd_nftables_step_kind kind) {
+static void add_drop(struct batch *b) {
+        size_t data, verdict;
+
+        add_number(b, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+        data = nest_begin(b, NFTA_IMMEDIATE_DATA);
+        verdict = nest_begin(b, NFTA_DATA_VERDICT);
+        add_number(b, NFTA_VERDICT_CODE, NF_DROP);
+        nest_end(b, verdict);
+        nest_end(b, data);
+}
+
+/* What each step is called, and the width of the value that it loads. */
+static const struct {
+        const char *name;
+        size_t width;
+} kinds[] = {
+        [ND_NFT_LOAD_MARK] = {"meta", 4},
+        [ND_NFT_LOAD_CT_MARK] = {"ct", 4},
+        [ND_NFT_LOAD_DIRECTION] = {"ct", 1},
+        [ND_NFT_LOAD_FAMILY] = {"meta", 1},
+        [ND_NFT_LOAD_PROTOCOL] = {"meta", 1},
+        [ND_NFT_LOAD_PORT] = {"payload", 2},
+        [ND_NFT_LOAD_SOURCE] = {"payload", 4},
+        [ND_NFT_LOAD_INPUT] = {"meta", NAME_BYTES},
+        [ND_NFT_LOAD_OUTPUT] = {"meta", NAME_BYTES},
+        [ND_NFT_MASK] = {"bitwise", 4},
+        [ND_NFT_EQUAL] = {"cmp", 0},
+        [ND_NFT_DIFFERS] = {"cmp", 0},
+        [ND_NFT_SET_MARK] = {"meta", 0},
+        [ND_NFT_SET_CT_MARK] = {"ct", 0},
+        [ND_NFT_DROP] = {"immediate", 0},
+        [ND_NFT_MASQUERADE] = {"masq", 0},
+};
+
+static void add_load(struct batch *b, enum nd_nftables_step_kind kind) {
+        enum { PORT_AT = 2, SOURCE_AT = 12 };
+
         switch (kind) {
-        case ND_NFT_LOAD_MARK:
-        case ND_NFT_SET_MARK:
-                return "meta";
-        case ND_NFT_MASK:
-                return "bitwise";
-        case ND_NFT_EQUAL:
-                return "cmp";
-        default:
-                return "ct";
-        }
-}
-
-static void add_step(struct batch *b, const struct nd_nftables_step *step, bool byte) {
-        size_t element = nest_begin(b, NFTA_LIST_ELEM), data;
-
-        add_text(b, NFTA_EXPR_NAME, step_name(step->kind));
-        data = nest_begin(b, NFTA_EXPR_DATA);
-        switch (step->kind) {
-        case ND_NFT_LOAD_MARK:
-                add_meta(b, NFTA_META_DREG);
-                break;
-        case ND_NFT_SET_MARK:
-                add_meta(b, NFTA_META_SREG);
-                break;
         case ND_NFT_LOAD_CT_MARK:
                 add_ct(b, NFTA_CT_DREG, NFT_CT_MARK);
                 break;
         case ND_NFT_LOAD_DIRECTION:
                 add_ct(b, NFTA_CT_DREG, NFT_CT_DIRECTION);
+                break;
+        case ND_NFT_LOAD_FAMILY:
+                add_meta(b, NFTA_META_DREG, NFT_META_NFPROTO);
+                break;
+        case ND_NFT_LOAD_PROTOCOL:
+                add_meta(b, NFTA_META_DREG, NFT_META_L4PROTO);
+                break;
+        case ND_NFT_LOAD_PORT:
+                add_payload(b, NFT_PAYLOAD_TRANSPORT_HEADER, PORT_AT, sizeof(uint16_t));
+                break;
+        case ND_NFT_LOAD_SOURCE:
+                add_payload(b, NFT_PAYLOAD_NETWORK_HEADER, SOURCE_AT, sizeof(uint32_t));
+                break;
+        case ND_NFT_LOAD_INPUT:
+                add_meta(b, NFTA_META_DREG, NFT_META_IIFNAME);
+                break;
+        case ND_NFT_LOAD_OUTPUT:
+                add_meta(b, NFTA_META_DREG, NFT_META_OIFNAME);
+                break;
+        default:
+                add_meta(b, NFTA_META_DREG, NFT_META_MARK);
+                break;
+        }
+}
+
+static void add_expression(struct batch *b, const struct nd_nftables_step *step, size_t width) {
+        switch (step->kind) {
+        case ND_NFT_SET_MARK:
+                add_meta(b, NFTA_META_SREG, NFT_META_MARK);
                 break;
         case ND_NFT_SET_CT_MARK:
                 add_ct(b, NFTA_CT_SREG, NFT_CT_MARK);
@@ -168,11 +220,27 @@ static void add_step(struct batch *b, const struct nd_nftables_step *step, bool 
                 add_mask(b, step->mask, step->value);
                 break;
         case ND_NFT_EQUAL:
-                add_equal(b, step, byte);
+        case ND_NFT_DIFFERS:
+                add_comparison(b, step, width);
                 break;
+        case ND_NFT_DROP:
+                add_drop(b);
+                break;
+        case ND_NFT_MASQUERADE:
         case ND_NFT_END:
                 break;
+        default:
+                add_load(b, step->kind);
+                break;
         }
+}
+
+static void add_step(struct batch *b, const struct nd_nftables_step *step, size_t width) {
+        size_t element = nest_begin(b, NFTA_LIST_ELEM), data;
+
+        add_text(b, NFTA_EXPR_NAME, kinds[step->kind].name);
+        data = nest_begin(b, NFTA_EXPR_DATA);
+        add_expression(b, step, width);
         nest_end(b, data);
         nest_end(b, element);
 }
@@ -195,16 +263,15 @@ static void add_chain(struct batch *b, const char *table, const struct nd_nftabl
 }
 
 static void add_rule(struct batch *b, const char *table, const char *chain, const struct nd_nftables_step *steps) {
-        bool byte = false;
-        size_t list;
+        size_t list, width = 0;
 
         message_begin(b, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND, 0);
         add_text(b, NFTA_RULE_TABLE, table);
         add_text(b, NFTA_RULE_CHAIN, chain);
         list = nest_begin(b, NFTA_RULE_EXPRESSIONS);
         for (size_t i = 0; i < ND_NFT_STEPS && steps[i].kind != ND_NFT_END; i++) {
-                add_step(b, &steps[i], byte);
-                byte = steps[i].kind == ND_NFT_LOAD_DIRECTION;
+                add_step(b, &steps[i], width);
+                width = kinds[steps[i].kind].width ?: width;
         }
         nest_end(b, list);
         message_end(b);
