@@ -7,7 +7,7 @@
  *   of the same epoll_wait() may refer to them.
  *   Controllers connect to forward.sock and send requests (control.h):
  *     listen   id, spec, type (tcp or udp), family (4 or 6), target, port, and the socket; serves
- *     it until it is closed
+ *     it until it is closed; with filter, only datagrams that it accepts (vxlan-filter.h)
  *     close    id; accepts no new connections; existing ones go on, UDP flows end
  *     list     from; returns listening sockets with counters and descriptors, so that a new
  *     controller can adopt those of an old one
@@ -134,6 +134,7 @@ void rootless_listener_target(const struct rootless_forwarder *f, const struct r
 
 static void listener_free(struct rootless_listener *l) {
         nd_close_fd(&l->fd);
+        rootless_vxlan_filter_free(l->filter);
         free(l->spec);
         free(l);
 }
@@ -202,6 +203,7 @@ static void warn_of_addresses(struct rootless_forwarder *f) {
 static struct nd_error *on_listen(struct rootless_forwarder *f, struct rootless_control *message,
                                   [[maybe_unused]] struct nd_text *answer) {
         struct rootless_listener parsed = {.watch = {.ready = on_listener}, .fd = -EBADF}, *l;
+        const char *filter = rootless_control_get(message, "filter");
         union rootless_sockaddr target;
         enum rootless_socket_kind kind;
         size_t count = 0;
@@ -212,6 +214,8 @@ static struct nd_error *on_listen(struct rootless_forwarder *f, struct rootless_
         if (count >= LISTENERS)
                 return nd_error_new(ND_EXHAUSTED, 0, "limit of %d listening sockets reached", LISTENERS);
         nd_try(parse_listener(message, &parsed));
+        if (filter)
+                nd_try(rootless_vxlan_filter_parse(filter, &parsed.filter));
         l = nd_new(struct rootless_listener);
         *l = parsed;
         l->fd = nd_take_fd(message->descriptors[0]);

@@ -18,6 +18,7 @@
 #include <sys/epoll.h>
 
 #include "rootless/network/sockets.h"
+#include "rootless/network/vxlan-filter.h"
 
 struct rootless_forwarder;
 
@@ -50,7 +51,8 @@ struct rootless_listener {
         struct nd_netlink_address target; /* family 0 = the node's address */
         uint16_t target_port;
         int family;
-        uint64_t users; /* number of relays and flows */
+        struct rootless_vxlan_filter *filter; /* of datagrams; nullptr = all are accepted */
+        uint64_t users;                       /* number of relays and flows */
 
         uint64_t connections, refused, bytes_in, bytes_out; /* in = to the node */
 };

@@ -343,6 +343,20 @@ static void forward(struct rootless_forwarder *f, struct flow *flow, size_t from
         send_batch(flow->fd, flows->messages + from, to - from);
 }
 
+/* Whether the listener's filter rejects a datagram. */
+static bool is_refused(const struct rootless_flows *flows, const struct rootless_listener *l, size_t i) {
+        const union rootless_sockaddr *client = &flows->addresses[i];
+        struct nd_netlink_address host = {.family = client->any.sa_family};
+
+        if (!l->filter)
+                return false;
+        if (host.family == AF_INET)
+                host.v4 = client->v4.sin_addr;
+        else
+                host.v6 = client->v6.sin6_addr;
+        return !rootless_vxlan_filter_accepts(l->filter, &host, flows->bytes[i], flows->messages[i].msg_len);
+}
+
 static bool receive_batch(struct rootless_forwarder *f, struct rootless_listener *l) {
         struct rootless_flows *flows = f->flows;
         union rootless_sockaddr target;
@@ -359,12 +373,13 @@ static bool receive_batch(struct rootless_forwarder *f, struct rootless_listener
         n = recvmmsg(l->fd, flows->messages, BATCH, MSG_DONTWAIT, nullptr);
         for (int i = 0, end; i < n; i = end) {
                 struct nd_netlink_address local = read_local(&flows->messages[i].msg_hdr);
-                struct flow *flow = get_flow(f, l, &flows->addresses[i], &local);
+                bool refused = is_refused(flows, l, (size_t) i);
+                struct flow *flow = refused ? nullptr : get_flow(f, l, &flows->addresses[i], &local);
 
                 for (end = i + 1; end < n && same_client(&flows->addresses[end], &flows->addresses[i]); end++) {
                         struct nd_netlink_address other = read_local(&flows->messages[end].msg_hdr);
 
-                        if (!nd_netlink_address_equal(&other, &local))
+                        if (!nd_netlink_address_equal(&other, &local) || is_refused(flows, l, (size_t) end) != refused)
                                 break;
                 }
                 if (flow)

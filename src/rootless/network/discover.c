@@ -2,6 +2,9 @@
 #include "rootless/network/discover.h"
 
 #include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -48,4 +51,39 @@ struct nd_error *rootless_network_discover(const char *name, enum rootless_net_d
         nd_ignore(nd_file_read_kernel("/etc/resolv.conf", RESOLV_BYTES, &machine));
         *ret_resolv = rootless_netplan_resolv_conf(ret, machine ? machine : "");
         return nullptr;
+}
+
+static struct nd_error *read_mtu(unsigned link, uint32_t *ret) {
+        struct ifreq request = {};
+        nd_autoclose int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+        if (fd < 0 || !if_indextoname(link, request.ifr_name) || ioctl(fd, SIOCGIFMTU, &request) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "read the MTU of the host's link %u", link);
+        *ret = (uint32_t) request.ifr_mtu;
+        return nullptr;
+}
+
+struct nd_error *rootless_network_link_mtu(int family, uint32_t *ret) {
+        nd_cleanup(nd_netlink_done) struct nd_netlink netlink = ND_NETLINK_NONE;
+        struct nd_netlink_link_addresses addresses = {};
+        struct nd_netlink_route_list routes = {};
+        struct nd_error *error = nd_netlink_open(&netlink);
+        unsigned link = 0;
+
+        if (!error)
+                error = nd_netlink_addresses(&netlink, &addresses);
+        if (!error)
+                error = nd_netlink_routes(&netlink, &routes);
+        if (!error)
+                link = rootless_netplan_link(&(struct rootless_netplan_facts) {.addresses = &addresses,
+                                                                               .routes = &routes,
+                                                                               .loopback = if_nametoindex("lo")},
+                                             family);
+        nd_vector_done(&addresses);
+        nd_vector_done(&routes);
+        nd_try(nd_error_wrap(error, "read the host's network configuration"));
+        if (link == 0)
+                return nd_error_new(ND_PRECONDITION, 0, "the host has no network with IPv%d addresses",
+                                    family == AF_INET6 ? 6 : 4);
+        return read_mtu(link, ret);
 }

@@ -91,6 +91,13 @@ static const struct nd_netlink_link_address *own_address(const struct rootless_n
         return usable_address(facts, family, route ? route->link : 0);
 }
 
+unsigned rootless_netplan_link(const struct rootless_netplan_facts *facts, int family) {
+        const struct nd_netlink_route *route = default_route(facts, family);
+        const struct nd_netlink_link_address *address = route ? nullptr : usable_address(facts, family, 0);
+
+        return route ? route->link : address ? address->link : 0;
+}
+
 /* Makes one family of pasta's plan: the host's address and gateway. */
 static void copy_family(struct rootless_netplan *plan, const struct rootless_netplan_facts *facts, int family, int slot) {
         const struct nd_netlink_route *route = default_route(facts, family);

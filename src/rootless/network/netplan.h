@@ -60,6 +60,9 @@ struct rootless_netplan_facts {
 [[nodiscard]] struct nd_error *rootless_net_driver_parse(const char *text, enum rootless_net_driver *ret);
 const char *rootless_net_driver_name(enum rootless_net_driver driver);
 
+/* The host's link of the default route, or with an address of that family; 0 = none. */
+[[nodiscard]] unsigned rootless_netplan_link(const struct rootless_netplan_facts *facts, int family);
+
 void rootless_netplan_make(enum rootless_net_driver driver, uint32_t mtu, const struct rootless_netplan_facts *facts,
                            struct rootless_netplan *ret);
 [[nodiscard]] bool rootless_netplan_equal(const struct rootless_netplan *a, const struct rootless_netplan *b);

@@ -11,12 +11,14 @@
 #include "sys/nftables.h"
 
 enum {
-        SOCKET_BIT = 0x40,
+        SOCKET_BIT = SOCKETS_MARK,
         ROUTE_BIT = 0x80,
-        BITS = SOCKET_BIT | ROUTE_BIT,
+        BITS = SOCKETS_MARK_MASK,
         ROUTE_TABLE = 0x6e64,   /* "nd"; not a default of any program */
         PRIORITY_MANGLE = -150, /* after conntrack has found the connection, before NAT */
 };
+
+static_assert(BITS == (SOCKET_BIT | ROUTE_BIT));
 
 #define TABLE "nodens-ports"
 

@@ -33,6 +33,12 @@ enum rootless_socket_kind {
         SOCKET_WATCH, /* readable when the node's addresses change */
         SOCKET_KINDS,
 };
+/* Packets of the forwarder's sockets have this mark, and no others. */
+enum {
+        SOCKETS_MARK = 0x40,
+        SOCKETS_MARK_MASK = 0xc0,
+};
+
 const char *rootless_socket_kind_name(enum rootless_socket_kind kind);
 [[nodiscard]] int rootless_socket_kind_parse(const char *name, enum rootless_socket_kind *ret);
 

@@ -30,6 +30,7 @@
 #include "net/unix.h"
 #include "rootless/core/control.h"
 #include "rootless/network/network.h"
+#include "rootless/network/overlay.h"
 #include "rootless/network/sockets.h"
 #include "rootless/node/mounts.h"
 #include "rootless/node/session.h"
@@ -68,6 +69,7 @@ struct init {
         bool stopping_all;  /* SIGTERM was sent to all processes */
         bool sockets_tried; /* sockets_keep is valid */
         bool sockets_keep;  /* client addresses can be kept */
+        struct rootless_overlay overlay;
 };
 
 static void connection_free(struct connection *c) {
@@ -241,6 +243,24 @@ static struct nd_error *on_network([[maybe_unused]] struct connection *c, const 
         return resolv ? rootless_mounts_write_file("/etc/resolv.conf", resolv) : nullptr;
 }
 
+static struct nd_error *on_overlay(struct connection *c, const struct rootless_control *message,
+                                   [[maybe_unused]] struct nd_text *answer) {
+        nd_cleanup(rootless_overlay_done) struct rootless_overlay overlay = {};
+        struct nd_error *error;
+
+        nd_try(rootless_overlay_parse(message, &overlay));
+        error = rootless_overlay_apply(&c->init->overlay, &overlay);
+        rootless_overlay_done(&c->init->overlay);
+        if (error) {
+                /* of no family, so that the next one does not rely on what is there */
+                c->init->overlay.mtu = overlay.mtu;
+                return error;
+        }
+        memcpy(&c->init->overlay, &overlay, sizeof overlay);
+        overlay = (struct rootless_overlay) {};
+        return nullptr;
+}
+
 static struct nd_error *on_carrier([[maybe_unused]] struct connection *c,
                                    [[maybe_unused]] const struct rootless_control *message, struct nd_text *answer) {
         rootless_control_add(answer, "up", nd_netlink_link_has_carrier(NET_TAP) ? "1" : "0");
@@ -319,7 +339,8 @@ static const struct {
         const char *verb;
         handler handle;
 } handlers[] = {
-        {"start", on_start}, {"network", on_network}, {"carrier", on_carrier}, {"sockets", on_sockets}, {"stop", on_stop},
+        {"start", on_start},     {"network", on_network}, {"overlay", on_overlay},
+        {"carrier", on_carrier}, {"sockets", on_sockets}, {"stop", on_stop},
 };
 
 static struct nd_error *handle(struct connection *c, const struct rootless_control *message, struct nd_text *answer) {
@@ -460,5 +481,6 @@ struct nd_error *rootless_init_serve(int listener_fd, bool has_cgroup) {
                 connection_free(c);
         }
         sd_event_unref(init.loop);
+        rootless_overlay_done(&init.overlay);
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "serve requests to the node") : nullptr;
 }

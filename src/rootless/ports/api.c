@@ -45,6 +45,8 @@ static void write_owner(struct nd_json_out *out, const struct rootless_port *por
                 nd_json_string(out, "owner", port->owner);
         if (port->object)
                 nd_json_string(out, "object", port->object);
+        if (port->filter)
+                nd_json_string(out, "filter", port->filter);
         if (port->why)
                 nd_json_string(out, "error", port->why);
 }
@@ -113,6 +115,9 @@ static struct nd_error *read_wanted(const char *bytes, size_t length, struct roo
                 nd_try(rootless_port_read_json(yyjson_obj_get(item, "spec"), &port.spec));
                 nd_vector_push(wanted, port);
                 nd_try(rootless_port_read_object(item, &wanted->items[wanted->count - 1].object));
+                nd_try(rootless_port_read_filter(item, &wanted->items[wanted->count - 1].filter));
+                if (wanted->items[wanted->count - 1].filter && port.spec.stream)
+                        return nd_error_new(ND_INVALID, 0, "a port with a filter must be a UDP port");
         }
         return nullptr;
 }

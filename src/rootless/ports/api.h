@@ -10,6 +10,7 @@
  *
  *      PUT    /v1/owners/NAME/ports    makes the ports of an owner equal to a list
  *              {"ports": [{"spec": {...}, "object": "Service default/web"}, ...]}
+ *              "filter" of a UDP port says which datagrams are accepted (vxlan-filter.h)
  *              returns {"lowestPort": 1024, "ports": [...]}: the lowest port that can be
  *              published, and the owner's ports, each with an error if it is not published
  *

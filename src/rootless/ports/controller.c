@@ -83,6 +83,8 @@ static struct nd_error *send_listen(struct controller *c, struct rootless_port *
         rootless_control_add(&text, "type", port->spec.stream ? "tcp" : "udp");
         rootless_control_add(&text, "family", slot == 0 ? "4" : "6");
         rootless_control_add(&text, "port", child_port);
+        if (port->filter)
+                rootless_control_add(&text, "filter", port->filter);
         if (port->spec.child.family)
                 rootless_control_add(&text, "target", nd_netlink_address_text(&port->spec.child, child));
         nd_try(rootless_control_call(c->forwarder, &text, &port->fds[slot], 1, call_timeout_us, nullptr));
@@ -473,10 +475,14 @@ static struct nd_error *on_remove(void *userdata, uint64_t id) {
 
 /* ---- ports of an owner ---- */
 
-static struct rootless_port *find_equal(struct rootless_ports *ports, const char *owner,
-                                        const struct rootless_port_spec *spec) {
+static bool same_filter(const struct rootless_port *a, const struct rootless_port *b) {
+        return !a->filter == !b->filter && (!a->filter || nd_streq(a->filter, b->filter));
+}
+
+static struct rootless_port *find_equal(struct rootless_ports *ports, const char *owner, const struct rootless_port *wanted) {
         nd_vector_each (port, ports) {
-                if (rootless_port_equal(&port->spec, spec) && (!owner || (port->owner && nd_streq(port->owner, owner))))
+                if (rootless_port_equal(&port->spec, &wanted->spec) && same_filter(port, wanted) &&
+                    (!owner || (port->owner && nd_streq(port->owner, owner))))
                         return port;
         }
         return nullptr;
@@ -489,7 +495,7 @@ static bool drop_unwanted(struct controller *c, const char *owner, struct rootle
         for (size_t i = 0; i < before; i++) {
                 struct rootless_port *port = &c->ports.items[i];
 
-                if (port->owner && nd_streq(port->owner, owner) && !find_equal(wanted, nullptr, &port->spec))
+                if (port->owner && nd_streq(port->owner, owner) && !find_equal(wanted, nullptr, port))
                         rootless_port_done(port);
                 else if (kept++ < i)
                         c->ports.items[kept - 1] = nd_take(*port, ((struct rootless_port) {.fds = {-EBADF, -EBADF}}));
@@ -499,7 +505,7 @@ static bool drop_unwanted(struct controller *c, const char *owner, struct rootle
 }
 
 static bool add_wanted(struct controller *c, const char *owner, struct rootless_port *wanted) {
-        struct rootless_port *port = find_equal(&c->ports, owner, &wanted->spec);
+        struct rootless_port *port = find_equal(&c->ports, owner, wanted);
         bool is_new = !port, is_changed;
 
         if (is_new) {
@@ -508,6 +514,7 @@ static bool add_wanted(struct controller *c, const char *owner, struct rootless_
 
                 nd_vector_push(&c->ports, added);
                 port = &c->ports.items[c->ports.count - 1];
+                port->filter = nd_take_ptr(wanted->filter);
         }
         is_changed = is_new || !port->object != !wanted->object || (port->object && !nd_streq(port->object, wanted->object));
         free(port->object);
@@ -522,7 +529,7 @@ static struct nd_error *on_replace(void *userdata, const char *owner, struct roo
         bool changed = drop_unwanted(c, owner, wanted);
 
         nd_vector_each (port, wanted) {
-                if (c->ports.count == PORTS_MAX && !find_equal(&c->ports, owner, &port->spec))
+                if (c->ports.count == PORTS_MAX && !find_equal(&c->ports, owner, port))
                         return nd_error_new(ND_EXHAUSTED, 0, "limit of %d published ports reached", PORTS_MAX);
                 changed |= add_wanted(c, owner, port);
         }

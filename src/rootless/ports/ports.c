@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "rootless/network/vxlan-filter.h"
 #include "sys/file.h"
 
 enum { BACKLOG = 4096 };
@@ -17,6 +18,7 @@ void rootless_port_done(struct rootless_port *port) {
         free(port->why);
         free(port->owner);
         free(port->object);
+        free(port->filter);
         *port = (struct rootless_port) {.fds = {-EBADF, -EBADF}};
 }
 
@@ -273,6 +275,20 @@ struct nd_error *rootless_port_read_object(yyjson_val *entry, char **ret) {
         return nullptr;
 }
 
+struct nd_error *rootless_port_read_filter(yyjson_val *entry, char **ret) {
+        struct rootless_vxlan_filter *filter = nullptr;
+        const char *text;
+
+        nd_try(read_text(entry, "filter", &text));
+        *ret = nullptr;
+        if (text[0] == '\0')
+                return nullptr;
+        nd_try(rootless_vxlan_filter_parse(text, &filter));
+        rootless_vxlan_filter_free(filter);
+        *ret = nd_strdup(text);
+        return nullptr;
+}
+
 /* ---- the file ---- */
 
 static struct nd_error *read_owner(yyjson_val *entry, struct rootless_port *port) {
@@ -284,7 +300,8 @@ static struct nd_error *read_owner(yyjson_val *entry, struct rootless_port *port
         if (!rootless_port_owner_valid(owner))
                 return nd_error_new(ND_INVALID, 0, "invalid owner of a port '%.32s'", owner);
         nd_strset(&port->owner, owner);
-        return rootless_port_read_object(entry, &port->object);
+        nd_try(rootless_port_read_object(entry, &port->object));
+        return rootless_port_read_filter(entry, &port->filter);
 }
 
 static struct nd_error *parse_list(yyjson_val *list, struct rootless_ports *ports, uint64_t *highest) {
@@ -331,6 +348,8 @@ static void write_port(struct nd_json_out *out, const struct rootless_port *port
                 nd_json_string(out, "owner", port->owner);
         if (port->object)
                 nd_json_string(out, "object", port->object);
+        if (port->filter)
+                nd_json_string(out, "filter", port->filter);
         nd_json_close(out, '}');
 }
 

@@ -11,7 +11,8 @@
  *
  * A port belongs to the user, or to a program that keeps a list of its own, such as the controller
  * for Services; then "owner" is its name, and "object" says what the port is published for. Owned
- * ports are in a file of their own in the node's runtime directory: they end with the node. */
+ * ports are in a file of their own in the node's runtime directory: they end with the node. A port
+ * of VXLAN has a filter, too. */
 #pragma once
 
 #include "base/json.h"
@@ -40,11 +41,14 @@ struct rootless_port_spec {
 struct rootless_port {
         uint64_t id;
         struct rootless_port_spec spec;
-        int fds[2];        /* listening sockets, IPv4 and IPv6; -EBADF = none */
-        bool served[2];    /* passed to the forwarder */
-        char *why;         /* why it cannot be listened on; nullptr = it is */
-        char *owner;       /* the program whose list it is on; nullptr = the user */
-        char *object;      /* what the owner publishes it for */
+        int fds[2];     /* listening sockets, IPv4 and IPv6; -EBADF = none */
+        bool served[2]; /* passed to the forwarder */
+        char *why;      /* why it cannot be listened on; nullptr = it is */
+        char *owner;    /* the program whose list it is on; nullptr = the user */
+        char *object;   /* what the owner publishes it for */
+        /* Which datagrams are accepted (vxlan-filter.h); nullptr = all. Another filter is another
+         * port, with an ID of its own. */
+        char *filter;
         uint64_t retry_us; /* of an owner: do not try to listen before */
         uint64_t connections, active, refused, bytes_in, bytes_out;
 };
@@ -69,6 +73,8 @@ void rootless_port_write_json(struct nd_json_out *out, const char *key, const st
 [[nodiscard]] bool rootless_port_owner_valid(const char *owner);
 /* Reads "object" of an entry: a printable string, or none. */
 [[nodiscard]] struct nd_error *rootless_port_read_object(yyjson_val *entry, char **ret);
+/* Reads "filter" of an entry: a valid one, or none. */
+[[nodiscard]] struct nd_error *rootless_port_read_filter(yyjson_val *entry, char **ret);
 
 [[nodiscard]] struct nd_error *rootless_ports_parse(const char *text, size_t length, struct rootless_ports *ret,
                                                     uint64_t *ret_next);
