@@ -23,6 +23,7 @@ struct rootless_port_policy {
         struct nd_netlink_address address; /* of the host; family 0: all */
         uint16_t lowest;                   /* lower ones cannot be opened */
         uint16_t offset;                   /* added to ports below lowest; 0: not published */
+        uint16_t node_port_offset;         /* added to all node ports */
         bool has_host_addresses;           /* the node has the addresses of the host */
 };
 

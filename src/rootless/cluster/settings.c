@@ -33,6 +33,8 @@ const struct nd_option rootless_cluster_options[] = {
         TEXT_OPTION("host-ports", host_ports, "RANGES", "Ports of the host that pods may have by hostPort (default none)"),
         TEXT_OPTION("port-offset", port_offset, "NUMBER",
                     "Number to add to ports that users cannot open, such as 80 (default: they are not published)"),
+        TEXT_OPTION("node-port-offset", node_port_offset, "NUMBER",
+                    "Number to add to node ports, for a second node of a host (default: that of the node)"),
         TEXT_OPTION("address", address, "ADDRESS", "Address of the host at which to publish ports (default: all)"),
         TEXT_OPTION("ingress-address", ingress_address, "ADDRESS",
                     "Address of the host to enter in the status of Services of type LoadBalancer (default: none)"),
@@ -99,7 +101,8 @@ static struct nd_error *set_names(const struct rootless_cluster_settings *s, con
 
 static struct nd_error *set_policy(const struct rootless_cluster_settings *s, const char *(*variable)(const char *name),
                                    struct rootless_port_policy *policy) {
-        const char *offset = pick(s->port_offset, variable("NODENS_PORT_OFFSET"), "0");
+        const char *offset = pick(s->port_offset, variable("NODENS_PORT_OFFSET"), "0"),
+                   *node_port_offset = pick(s->node_port_offset, variable("NODENS_OFFSET"), "0");
         uint64_t number;
 
         nd_try(nd_error_wrap(rootless_port_ranges_parse(pick(s->node_ports, variable("NODENS_NODE_PORTS"), "30000-32767"),
@@ -115,6 +118,10 @@ static struct nd_error *set_policy(const struct rootless_cluster_settings *s, co
         if (nd_text_parse_u64(offset, UINT16_MAX, &number) < 0)
                 return nd_error_new(ND_INVALID, 0, "--port-offset: '%.16s' is not a number up to 65535", offset);
         policy->offset = (uint16_t) number;
+        if (nd_text_parse_u64(node_port_offset, UINT16_MAX, &number) < 0)
+                return nd_error_new(ND_INVALID, 0, "--node-port-offset: '%.16s' is not a number up to 65535",
+                                    node_port_offset);
+        policy->node_port_offset = (uint16_t) number;
         return parse_address("address", pick(s->address, variable("NODENS_PUBLISH_ADDRESS"), ""), &policy->address);
 }
 

@@ -7,6 +7,7 @@
  *      --load-balancer-ports   NODENS_LOAD_BALANCER_PORTS      none
  *      --host-ports            NODENS_HOST_PORTS               none
  *      --port-offset           NODENS_PORT_OFFSET              none
+ *      --node-port-offset      NODENS_OFFSET                   0
  *      --address               NODENS_PUBLISH_ADDRESS          all addresses of the host
  *      --ingress-address       NODENS_INGRESS_ADDRESS          no status is changed
  *      --label                 NODENS_LABEL                    all */
@@ -27,6 +28,7 @@ struct rootless_cluster_settings {
         const char *node_name;
         const char *node_ports, *load_balancer_ports, *host_ports;
         const char *port_offset;
+        const char *node_port_offset;
         const char *address;
         const char *ingress_address;
         const char *label;

@@ -156,28 +156,46 @@ static bool has_endpoint(const struct rootless_cluster_objects *objects, const s
         return !service->is_local || nd_map_has(objects->local, name);
 }
 
+/* Where a node port is published; 0 if the offset leads beyond the last port. */
+static uint16_t moved_node_port(struct decision *d, const struct rootless_object_id *object, const char *what, uint16_t port) {
+        uint32_t moved = (uint32_t) port + d->policy->node_port_offset;
+
+        if (moved <= UINT16_MAX)
+                return (uint16_t) moved;
+        add_problem(d, object, false,
+                    nd_format("%s %u is not published: with the node's offset of %u it is beyond the last port, 65535", what,
+                              port, d->policy->node_port_offset));
+        return 0;
+}
+
 static void want_node_ports(struct decision *d, const struct rootless_service *service) {
         for (size_t i = 0; i < service->port_count; i++) {
                 const struct rootless_service_port *port = &service->ports[i];
+                uint16_t moved;
 
                 if (port->node_port == 0 || !is_served(d, &service->id, port->protocol, "node port", port->node_port) ||
                     !is_allowed(d, &service->id, &d->policy->node_ports, "node port", "node-ports", port->node_port))
                         continue;
-                want(d, "node port",
-                     (struct rootless_wanted_port) {
-                             .object = &service->id,
-                             .spec = spec_of(d, port->protocol, service->family, port->node_port, port->node_port)});
+                moved = moved_node_port(d, &service->id, "node port", port->node_port);
+                if (moved > 0)
+                        want(d, "node port",
+                             (struct rootless_wanted_port) {
+                                     .object = &service->id,
+                                     .spec = spec_of(d, port->protocol, service->family, moved, port->node_port)});
         }
 }
 
 static void want_health_check_port(struct decision *d, const struct rootless_service *service) {
-        uint16_t port = service->health_check_port;
+        uint16_t port = service->health_check_port, moved;
 
-        if (port > 0 && service->is_load_balancer && service->is_local &&
-            is_allowed(d, &service->id, &d->policy->node_ports, "health check port", "node-ports", port))
+        if (port == 0 || !service->is_load_balancer || !service->is_local ||
+            !is_allowed(d, &service->id, &d->policy->node_ports, "health check port", "node-ports", port))
+                return;
+        moved = moved_node_port(d, &service->id, "health check port", port);
+        if (moved > 0)
                 want(d, "health check port",
                      (struct rootless_wanted_port) {.object = &service->id,
-                                                    .spec = spec_of(d, PROTOCOL_TCP, service->family, port, port)});
+                                                    .spec = spec_of(d, PROTOCOL_TCP, service->family, moved, port)});
 }
 
 /* kube-proxy checks source ranges for the load balancer's address only, and connections arrive at

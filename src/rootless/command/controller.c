@@ -47,6 +47,10 @@ static void add_recorded(const struct rootless_cluster_settings *settings, struc
                 nd_strings_add(words, "--node-name");
                 nd_strings_add(words, kubelet.node_name);
         }
+        if (!is_given(settings->node_port_offset, "NODENS_OFFSET") && kubelet.offset > 0) {
+                nd_strings_add(words, "--node-port-offset");
+                nd_strings_addf(words, "%u", kubelet.offset);
+        }
         if (!is_given(settings->kubeconfig, "NODENS_CONTROLLER_KUBECONFIG") && !is_given(nullptr, "NODENS_JOIN")) {
                 nd_strings_add(words, "--kubeconfig");
                 nd_strings_addf(words, "%s/" CONTROLLER_KUBECONFIG, node.path);

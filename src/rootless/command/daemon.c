@@ -9,11 +9,13 @@
 #include "rootless/command/commands.h"
 #include "rootless/node/delegation.h"
 #include "rootless/node/launch.h"
+#include "rootless/ports/ports.h"
 #include "sys/calls.h"
 #include "sys/notify.h"
 
 void rootless_daemon_done(struct rootless_daemon *d) {
         rootless_services_free(d->services);
+        rootless_overlay_follower_free(d->follower);
         rootless_supervisor_free(d->supervisor);
         nd_close_fd(&d->pidfd);
         sd_event_unref(d->loop);
@@ -98,6 +100,48 @@ struct nd_error *rootless_daemon_plan_components(const struct rootless_config *c
         return rootless_components_files(ret_cluster, ret_files);
 }
 
+struct nd_error *rootless_daemon_plan_overlay(const struct rootless_config *config, struct rootless_overlay_plan *ret) {
+        nd_autofree char *name = nullptr;
+
+        if (!config->peers)
+                return nullptr;
+        nd_try(rootless_cluster_node_name(config, &name));
+        return rootless_overlay_plan_make(config, name, ret);
+}
+
+static struct nd_error *check_free(const struct rootless_port_spec *spec, const char *what, const char *remedy) {
+        static const int families[] = {AF_INET, AF_INET6};
+
+        for (size_t i = 0; i < nd_count_of(families); i++) {
+                nd_autoclose int fd = -EBADF;
+                nd_autoerror struct nd_error *error = rootless_port_listen(spec, families[i], &fd);
+
+                if (error && nd_error_errno(error) == EADDRINUSE)
+                        return nd_error_new(ND_EXISTS, EADDRINUSE,
+                                            "%s port %u of this host, for %s, is in use: another node or program has it, and "
+                                            "nodes of one host share its address; %s",
+                                            spec->stream ? "TCP" : "UDP", spec->parent_port, what, remedy);
+        }
+        return nullptr; /* other errors are reported when the port is published */
+}
+
+struct nd_error *rootless_daemon_check_ports(const struct rootless_config *config) {
+        nd_cleanup(rootless_overlay_plan_done) struct rootless_overlay_plan overlay = {};
+        struct rootless_port_spec kubelet = {.stream = true,
+                                             .parent_port = (uint16_t) (rootless_component_kubelet.port + config->offset),
+                                             .child_port = (uint16_t) (rootless_component_kubelet.port + config->offset)},
+                                  vxlan = {};
+
+        if (config->join && config->net != NET_DRIVER_NONE)
+                nd_try(check_free(&kubelet, "the kubelet", "choose other ports with --offset"));
+        nd_try(rootless_daemon_plan_overlay(config, &overlay));
+        if (!overlay.file)
+                return nullptr;
+        vxlan = (struct rootless_port_spec) {
+                .only = overlay.host.family, .parent_port = overlay.port, .child_port = PEERS_PORT};
+        return check_free(&vxlan, "VXLAN", "give this node another port in the list of nodes, like ADDRESS:8473");
+}
+
 static struct nd_error *record_components(struct rootless_daemon *d) {
         if (!d->config.join)
                 return nullptr;
@@ -107,11 +151,15 @@ static struct nd_error *record_components(struct rootless_daemon *d) {
 
 struct nd_error *rootless_daemon_launch(struct rootless_daemon *d) {
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan files = {};
+        nd_cleanup(rootless_overlay_plan_done) struct rootless_overlay_plan overlay = {};
         struct nd_error *error;
 
         nd_try(rootless_daemon_plan_components(&d->config, &d->cluster, &files));
+        nd_try(rootless_daemon_plan_overlay(&d->config, &overlay));
         nd_try(rootless_launch_node(&d->config, &d->node, false, &files, &d->record, &d->pidfd));
         error = record_components(d);
+        if (!error && overlay.file)
+                error = rootless_overlay_plan_save(&d->node, &overlay);
         if (error)
                 (void) nd_sys->pidfd_send_signal(d->pidfd, SIGKILL, 0);
         return error;

@@ -9,6 +9,7 @@
 #include "rootless/network/supervisor.h"
 #include "rootless/node/services.h"
 #include "rootless/node/settings.h"
+#include "rootless/overlay/follower.h"
 
 struct rootless_daemon {
         struct rootless_config config;
@@ -17,7 +18,8 @@ struct rootless_daemon {
         sd_event *loop;
         struct rootless_supervisor *supervisor;
         struct rootless_services *services;
-        struct rootless_cluster cluster; /* of a node with Kubernetes */
+        struct rootless_overlay_follower *follower; /* of a node with peers */
+        struct rootless_cluster cluster;            /* of a node with Kubernetes */
         int pidfd;
         bool signalled; /* SIGTERM or SIGINT was received */
 };
@@ -33,6 +35,14 @@ void rootless_daemon_done(struct rootless_daemon *d);
 [[nodiscard]] struct nd_error *rootless_daemon_plan_components(const struct rootless_config *config,
                                                                struct rootless_cluster *ret_cluster,
                                                                struct rootless_bindplan *ret_files);
+
+/* Finds the node in the list of --peers; stays empty for a node without peers. */
+[[nodiscard]] struct nd_error *rootless_daemon_plan_overlay(const struct rootless_config *config,
+                                                            struct rootless_overlay_plan *ret);
+
+/* Checks that the host's ports of a node that is not running are free: two nodes of one host share
+ * its addresses. */
+[[nodiscard]] struct nd_error *rootless_daemon_check_ports(const struct rootless_config *config);
 
 /* Launches the node with its components' files, and records the components. */
 [[nodiscard]] struct nd_error *rootless_daemon_launch(struct rootless_daemon *d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net.c - `nodens-rootless net`: supervises the network helper from a unit of its own
  *
- * It can be killed or upgraded: it is restarted, and the node keeps running meanwhile. */
+ * It follows the list of --peers, too. It can be killed or upgraded: it is restarted, and the node keeps running meanwhile. */
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
 
@@ -14,6 +14,7 @@ static struct nd_error *net(struct rootless_daemon *d, const char *name) {
         nd_try(rootless_node_open_init(&d->node, &d->record, &d->pidfd));
         nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
         rootless_supervisor_log_warning(d->supervisor);
+        nd_try(rootless_overlay_follower_start(d->loop, &d->node, &d->follower));
         return rootless_daemon_wait(d);
 }
 

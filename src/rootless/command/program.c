@@ -109,6 +109,18 @@
                  .argument = "DIRECTORY[:DIRECTORY...]",                                                                      \
                  .values = ND_VALUES_DIRECTORY,                                                                               \
                  .help = "Directories with kubelet, kube-proxy, containerd and CNI plugins besides /usr and /opt"},           \
+                {.name = "peers",                                                                                             \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(peers),                                                                                      \
+                 .argument = "FILE",                                                                                          \
+                 .values = ND_VALUES_FILE,                                                                                    \
+                 .help = "List of the cluster's nodes: connects the node's pods to those of other nodes"},                    \
+                {.name = "offset",                                                                                            \
+                 .kind = ND_OPTION_U32,                                                                                       \
+                 .offset = FIELD(offset),                                                                                     \
+                 .argument = "NUMBER",                                                                                        \
+                 .least = 1,                                                                                                  \
+                 .help = "Number to add to the host's ports of kubelet and Services, for a second node of a host"},           \
                 {.name = "no-cgroups",                                                                                        \
                  .kind = ND_OPTION_FLAG,                                                                                      \
                  .offset = FIELD(no_cgroups),                                                                                 \
@@ -279,10 +291,17 @@ static void print_network(const struct rootless_netplan *plan) {
         printf("\n");
 }
 
+static void print_overlay(const struct rootless_overlay_plan *plan) {
+        if (plan->file)
+                printf("pods      %s of '%s', MTU %u, %zu peers by VXLAN at UDP port %u of the host\n", plan->pods_text,
+                       plan->name, plan->mtu, plan->peers, plan->port);
+}
+
 struct nd_error *rootless_command_explain(const struct rootless_settings *settings, bool lasting) {
         nd_cleanup(rootless_config_done) struct rootless_config config = {};
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, more = {};
         nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+        nd_cleanup(rootless_overlay_plan_done) struct rootless_overlay_plan overlay = {};
         nd_autofree char *resolv = nullptr;
         struct rootless_netplan network;
         struct rootless_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
@@ -291,7 +310,9 @@ struct nd_error *rootless_command_explain(const struct rootless_settings *settin
         nd_try(rootless_network_discover(config.name, config.net, config.mtu, &network, &resolv));
         nd_try(rootless_daemon_plan_components(&config, &cluster, &more));
         nd_try(rootless_launch_bindplan(&config, &node, resolv, true, &more, &plan));
+        nd_try(rootless_daemon_plan_overlay(&config, &overlay));
         rootless_bindplan_print(&plan, stdout);
         print_network(&network);
+        print_overlay(&overlay);
         return nullptr;
 }

@@ -49,13 +49,16 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         nd_try(rootless_daemon_prepare(d, settings));
         nd_try(rootless_node_lock(&d->node));
         absent = rootless_node_open_init(&d->node, &d->record, &d->pidfd);
-        if (absent)
+        if (absent) {
+                nd_try(rootless_daemon_check_ports(&d->config));
                 nd_try(rootless_daemon_launch(d));
-        else
+        } else {
                 nd_log(ND_LOG_NOTICE, "adopted a running node", nd_field("node", d->config.name));
+        }
         nd_try(start_services(d, components));
         nd_try(rootless_supervisor_start(d->loop, &d->node, &d->record, &d->supervisor));
         rootless_supervisor_log_warning(d->supervisor);
+        nd_try(rootless_overlay_follower_start(d->loop, &d->node, &d->follower));
         if (settings->publish)
                 nd_try(rootless_api_publish_list(d->config.name, settings->publish));
         nd_log(ND_LOG_NOTICE, "node started", nd_field("node", d->config.name));
@@ -80,6 +83,13 @@ static struct nd_error *check_settings(const struct rootless_settings *settings)
         nd_try(rootless_daemon_plan_components(&config, &cluster, &more));
         nd_try(rootless_launch_bindplan(&config, &node, nullptr, true, &more, &plan));
         return settings->publish ? rootless_api_check_list(settings->publish) : nullptr;
+}
+
+static struct nd_error *check_ports(const struct rootless_settings *settings) {
+        nd_cleanup(rootless_config_done) struct rootless_config config = {};
+
+        nd_try(rootless_config_resolve(settings, true, rootless_command_getenv, nullptr, &config));
+        return rootless_daemon_check_ports(&config);
 }
 
 static struct nd_error *save_options(const struct rootless_node *node, const struct rootless_settings *settings) {
@@ -149,6 +159,7 @@ static struct nd_error *background(const struct rootless_settings *settings) {
         if (!absent) {
                 nd_try(refuse_new_settings(settings));
         } else {
+                nd_try(check_ports(settings));
                 nd_try(save_options(&node, settings));
                 nd_try(start_units(settings->name, settings->join || rootless_command_getenv("NODENS_JOIN", nullptr)));
         }
@@ -160,11 +171,19 @@ static struct nd_error *background(const struct rootless_settings *settings) {
         return nullptr;
 }
 
+/* Without following links: the file may be replaced by another link. */
+static char *absolute(const char *path) {
+        nd_autofree char *directory = path[0] == '/' ? nullptr : getcwd(nullptr, 0);
+
+        return directory ? nd_format("%s/%s", directory, path) : nd_strdup(path);
+}
+
 int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
         struct rootless_settings given = *(struct rootless_settings *) settings;
         nd_cleanup(nd_strings_done) struct nd_strings components = {};
         struct rootless_daemon d = DAEMON_NONE;
-        nd_autofree char *join = given.join ? realpath(given.join, nullptr) : nullptr;
+        nd_autofree char *join = given.join ? realpath(given.join, nullptr) : nullptr,
+                         *peers = given.peers ? absolute(given.peers) : nullptr;
         struct nd_error *error;
 
         if (!given.name)
@@ -172,6 +191,7 @@ int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[ma
         if (given.join && !join)
                 return rootless_command_fail(nd_error_new(ND_INVALID, errno, "kubeconfig '%s'", given.join));
         given.join = join; /* units have another working directory */
+        given.peers = peers;
         if (given.dry_run)
                 error = rootless_command_explain(&given, true);
         else if (!given.foreground)

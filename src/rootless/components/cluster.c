@@ -25,6 +25,7 @@ static const char *const plugin_directories[] = {"/opt/cni/bin", "/usr/lib/cni",
 void rootless_cluster_done(struct rootless_cluster *cluster) {
         free(cluster->node_name);
         free(cluster->path);
+        rootless_overlay_plan_done(&cluster->overlay);
         nd_strings_done(&cluster->dns);
         nd_strings_done(&cluster->programs);
         nd_strings_done(&cluster->cni);
@@ -71,7 +72,7 @@ static char *default_node_name(const char *node) {
         return nd_streq(node, "default") ? nd_strdup(host) : nd_format("%s-%s", host, node);
 }
 
-static struct nd_error *choose_node_name(const struct rootless_config *config, char **ret) {
+struct nd_error *rootless_cluster_node_name(const struct rootless_config *config, char **ret) {
         *ret = config->node_name ? nd_strdup(config->node_name) : default_node_name(config->name);
         if (!node_name_valid(*ret))
                 return nd_error_new(ND_INVALID, 0,
@@ -116,7 +117,7 @@ static struct nd_error *split(const char *text, const char *separator, size_t ce
 
 static struct nd_error *take_addresses(const struct rootless_config *config, struct rootless_cluster *c) {
         c->node_ip = config->node_ip;
-        c->pod_cidr = config->pod_cidr ? config->pod_cidr : POD_CIDR;
+        c->pod_cidr = c->overlay.pods_text ? c->overlay.pods_text : config->pod_cidr ? config->pod_cidr : POD_CIDR;
         if (c->node_ip && !address_valid(c->node_ip))
                 return nd_error_new(ND_INVALID, 0, "invalid --node-ip '%s': not an IP address", c->node_ip);
         if (!network_valid(c->pod_cidr))
@@ -213,11 +214,14 @@ struct nd_error *rootless_cluster_check(const struct rootless_config *config, co
         nd_cleanup(rootless_cluster_done) struct rootless_cluster c = {.machine = machine,
                                                                        .labels = config->labels,
                                                                        .max_pods = config->max_pods,
+                                                                       .offset = config->offset,
                                                                        .taint = config->taint,
                                                                        .no_cgroups = config->no_cgroups};
 
         nd_try(parse_runtime(config->runtime, &c.runtime));
-        nd_try(choose_node_name(config, &c.node_name));
+        nd_try(rootless_cluster_node_name(config, &c.node_name));
+        if (config->peers)
+                nd_try(rootless_overlay_plan_make(config, c.node_name, &c.overlay));
         nd_try(take_addresses(config, &c));
         if (c.labels && !labels_valid(c.labels))
                 return nd_error_new(ND_INVALID, 0, "invalid --labels '%s': must be KEY=VALUE,...", c.labels);

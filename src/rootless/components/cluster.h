@@ -3,6 +3,7 @@
 #pragma once
 
 #include "rootless/components/credentials.h"
+#include "rootless/node/overlay-plan.h"
 #include "rootless/node/settings.h"
 
 enum rootless_runtime {
@@ -15,17 +16,19 @@ enum rootless_runtime {
 
 struct rootless_cluster {
         enum rootless_runtime runtime;
-        char *node_name;            /* of the Node object */
-        const char *node_ip;        /* nullptr = chosen by the kubelet */
-        const char *labels;         /* nullptr = none */
-        const char *pod_cidr;       /* one network, IPv4 or IPv6 */
-        struct nd_strings dns;      /* addresses of the cluster's DNS service */
-        uint32_t max_pods;          /* 0 = the kubelet's default */
-        bool taint;                 /* register the node with a taint */
-        bool no_cgroups;            /* pods have no limits */
-        struct nd_strings programs; /* directories of --programs */
-        char *path;                 /* PATH of the components */
-        struct nd_strings cni;      /* directories with CNI plugins, in order of search */
+        char *node_name;                      /* of the Node object */
+        const char *node_ip;                  /* nullptr = chosen by the kubelet */
+        const char *labels;                   /* nullptr = none */
+        const char *pod_cidr;                 /* one network, IPv4 or IPv6 */
+        struct rootless_overlay_plan overlay; /* file nullptr = pods of other nodes are not reached */
+        uint32_t offset;                      /* added to the kubelet's port */
+        struct nd_strings dns;                /* addresses of the cluster's DNS service */
+        uint32_t max_pods;                    /* 0 = the kubelet's default */
+        bool taint;                           /* register the node with a taint */
+        bool no_cgroups;                      /* pods have no limits */
+        struct nd_strings programs;           /* directories of --programs */
+        char *path;                           /* PATH of the components */
+        struct nd_strings cni;                /* directories with CNI plugins, in order of search */
         struct rootless_credentials credentials;
         /* Stands for the host's root when programs are looked up; "" but in tests. */
         const char *machine;
@@ -40,6 +43,9 @@ void rootless_cluster_done(struct rootless_cluster *cluster);
 /* The settings only, without the kubeconfig. */
 [[nodiscard]] struct nd_error *rootless_cluster_check(const struct rootless_config *config, const char *machine,
                                                       struct rootless_cluster *ret);
+
+/* The name of the Node object: as configured, or made of the host's name and the node's. */
+[[nodiscard]] struct nd_error *rootless_cluster_node_name(const struct rootless_config *config, char **ret);
 
 /* Finds a program in the directories of --programs, then in those of the host that the node sees.
  * package names a Debian package, for the error. */

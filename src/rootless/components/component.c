@@ -36,7 +36,8 @@ struct nd_error *rootless_components_record(const struct rootless_cluster *clust
                 nd_cleanup(rootless_component_record_done) struct rootless_component_record record = {
                         .notifies = all[i]->notifies,
                         .stops_first = all[i]->stops_first,
-                        .port = all[i]->port,
+                        .port = all[i]->port ? all[i]->port + cluster->offset : 0,
+                        .offset = cluster->offset,
                         .path = nd_strdup(cluster->path),
                         .node_name = nd_strdup(cluster->node_name)};
 

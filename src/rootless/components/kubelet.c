@@ -90,6 +90,8 @@ static void add_config(struct nd_json_out *out, const struct rootless_cluster *c
         nd_json_string(out, "containerRuntimeEndpoint",
                        cluster->runtime == RUNTIME_CONTAINERD ? "unix:///run/containerd/containerd.sock"
                                                               : "unix:///run/nodens/cri.sock");
+        if (cluster->offset) /* reported in the Node's status, where the API server finds it */
+                nd_json_number(out, "port", PORT + cluster->offset);
         add_authentication(out, *cluster->credentials.ca);
         add_limits(out, cluster);
         add_dns(out, cluster);

@@ -39,7 +39,7 @@ struct nd_error *rootless_component_record_parse(const char *text, size_t length
         nd_cleanup(rootless_component_record_done) struct rootless_component_record record = {};
         nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *top;
-        uint64_t port;
+        uint64_t port, offset;
 
         nd_try(nd_json_parse(text, length, COMPONENT_RECORD_BYTES, &doc));
         top = yyjson_doc_get_root(doc);
@@ -50,6 +50,8 @@ struct nd_error *rootless_component_record_parse(const char *text, size_t length
         record.stops_first = yyjson_is_true(yyjson_obj_get(top, "stopsFirst"));
         port = yyjson_get_uint(yyjson_obj_get(top, "port"));
         record.port = port <= UINT16_MAX ? (unsigned) port : 0;
+        offset = yyjson_get_uint(yyjson_obj_get(top, "offset"));
+        record.offset = offset <= UINT16_MAX ? (unsigned) offset : 0;
         *ret = nd_take(record, (struct rootless_component_record) {});
         return nullptr;
 }
@@ -71,6 +73,7 @@ struct nd_error *rootless_component_record_save(const struct rootless_node *node
         nd_json_bool(&out, "notifies", record->notifies);
         nd_json_bool(&out, "stopsFirst", record->stops_first);
         nd_json_number(&out, "port", record->port);
+        nd_json_number(&out, "offset", record->offset);
         nd_json_close(&out, '}');
         if (text.overflow)
                 return nd_error_new(ND_INVALID, E2BIG, "the command line of component '%s' is too long", name);

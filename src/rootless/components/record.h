@@ -23,6 +23,7 @@ struct rootless_component_record {
         bool notifies;
         bool stops_first;
         unsigned port;
+        unsigned offset; /* of the host's ports of Services */
 };
 void rootless_component_record_done(struct rootless_component_record *record);
 

@@ -266,9 +266,9 @@ static void clear_components(const struct rootless_node *node) {
 
 void rootless_node_clear(const struct rootless_node *node) {
         static const char *const files[] = {
-                "api/child_pid",        "api/api.sock", RECORD,       "holder.sock", "helper",           "forward.sock",
-                "forward.lock",         "api.lock",     "ports.json", "parts",       "owned-ports.json", "controller.lock",
-                "controller.kubeconfig"};
+                "api/child_pid",         "api/api.sock", RECORD,       "holder.sock", "helper",           "forward.sock",
+                "forward.lock",          "api.lock",     "ports.json", "parts",       "owned-ports.json", "controller.lock",
+                "controller.kubeconfig", "overlay.json"};
 
         for (size_t i = 0; i < nd_count_of(files); i++)
                 (void) nd_sys->unlinkat(node->fd, files[i], 0);

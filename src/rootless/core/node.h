@@ -14,6 +14,7 @@
  *              controller.lock lock of the controller for Services (cluster/daemon.h)
  *              parts           processes of the forwarder, the controller and the components
  *                              without a service manager (services.h)
+ *              overlay.json    the node's place in the list of --peers (node/overlay-plan.h)
  *              components/     programs of Kubernetes in the node (components/record.h)
  *              controller.kubeconfig
  *                              credentials of the controller, which the node does not see

@@ -18,7 +18,7 @@ static const struct text_setting {
         TEXT("NODENS_RUNTIME", runtime),   TEXT("NODENS_NODE_NAME", node_name),
         TEXT("NODENS_NODE_IP", node_ip),   TEXT("NODENS_LABELS", labels),
         TEXT("NODENS_POD_CIDR", pod_cidr), TEXT("NODENS_CLUSTER_DNS", cluster_dns),
-        TEXT("NODENS_PROGRAMS", programs),
+        TEXT("NODENS_PROGRAMS", programs), TEXT("NODENS_PEERS", peers),
 #undef TEXT
 };
 
@@ -80,11 +80,23 @@ static struct nd_error *choose_flag(bool option, const char *name, const char *v
         return nullptr;
 }
 
+static struct nd_error *choose_offset(const struct rootless_settings *settings, const char *variable, uint32_t *ret) {
+        uint32_t offset = settings->offset;
+
+        if (offset == 0 && variable && *variable && nd_text_parse_u32(variable, &offset) < 0)
+                return nd_error_new(ND_INVALID, 0, "invalid NODENS_OFFSET '%s': not a number", variable);
+        if (offset > SETTINGS_OFFSET_MAX)
+                return nd_error_new(ND_INVALID, 0, "invalid offset %u: must be at most %d", offset, SETTINGS_OFFSET_MAX);
+        *ret = offset;
+        return nullptr;
+}
+
 /* Settings of Kubernetes that are not text. */
 static struct nd_error *choose_cluster(const struct rootless_settings *settings, rootless_getenv variable, void *userdata,
                                        struct rootless_config *config) {
         const char *max_pods = variable("NODENS_MAX_PODS", userdata);
 
+        nd_try(choose_offset(settings, variable("NODENS_OFFSET", userdata), &config->offset));
         config->max_pods = settings->max_pods;
         if (config->max_pods == 0 && max_pods && nd_text_parse_u32(max_pods, &config->max_pods) < 0)
                 return nd_error_new(ND_INVALID, 0, "invalid NODENS_MAX_PODS '%s': not a number", max_pods);
@@ -93,6 +105,8 @@ static struct nd_error *choose_cluster(const struct rootless_settings *settings,
                            &config->no_cgroups));
         if (config->join && config->join[0] != '/')
                 return nd_error_new(ND_INVALID, 0, "kubeconfig '%s' is not an absolute path", config->join);
+        if (config->peers && config->peers[0] != '/')
+                return nd_error_new(ND_INVALID, 0, "list of nodes '%s' is not an absolute path", config->peers);
         return nullptr;
 }
 
@@ -145,7 +159,7 @@ bool rootless_settings_any(const struct rootless_settings *settings) {
         for (size_t i = 0; i < nd_count_of(texts); i++)
                 if (text_option(settings, &texts[i]))
                         return true;
-        return settings->net || settings->data || settings->mtu || settings->max_pods || settings->taint ||
+        return settings->net || settings->data || settings->mtu || settings->max_pods || settings->offset || settings->taint ||
                settings->no_cgroups;
 }
 
@@ -159,7 +173,8 @@ static struct nd_error *add_setting(struct nd_text *text, const char *name, cons
 struct nd_error *rootless_settings_format(const struct rootless_settings *settings, rootless_getenv variable, void *userdata,
                                           struct nd_text *ret) {
         nd_autofree char *mtu = settings->mtu ? nd_format("%u", settings->mtu) : nullptr,
-                         *max_pods = settings->max_pods ? nd_format("%u", settings->max_pods) : nullptr;
+                         *max_pods = settings->max_pods ? nd_format("%u", settings->max_pods) : nullptr,
+                         *offset = settings->offset ? nd_format("%u", settings->offset) : nullptr;
         const struct {
                 const char *name, *option;
         } lines[] = {
@@ -167,6 +182,7 @@ struct nd_error *rootless_settings_format(const struct rootless_settings *settin
                 {"NODENS_MTU", mtu},
                 {"NODENS_DATA", settings->data},
                 {"NODENS_MAX_PODS", max_pods},
+                {"NODENS_OFFSET", offset},
                 {"NODENS_TAINT", settings->taint ? "1" : nullptr},
                 {"NODENS_NO_CGROUPS", settings->no_cgroups ? "1" : nullptr},
         };

@@ -18,12 +18,17 @@
  *      --cluster-dns   NODENS_CLUSTER_DNS  10.96.0.10
  *      --max-pods      NODENS_MAX_PODS     110
  *      --programs      NODENS_PROGRAMS     none: /usr and /opt
+ *      --peers         NODENS_PEERS        none: pods of other nodes are not reached
+ *      --offset        NODENS_OFFSET       0
  *      --no-cgroups    NODENS_NO_CGROUPS   no */
 #pragma once
 
 #include "base/option.h"
 #include "base/text.h"
 #include "rootless/network/netplan.h"
+
+/* The highest node port stays a port. */
+enum { SETTINGS_OFFSET_MAX = UINT16_MAX - 32767 };
 
 /* As given on the command line; unset ones are nullptr, 0 or false. */
 struct rootless_settings {
@@ -40,8 +45,10 @@ struct rootless_settings {
         const char *pod_cidr;
         const char *cluster_dns;
         const char *programs;
+        const char *peers;
         uint32_t mtu;
         uint32_t max_pods;
+        uint32_t offset;
         bool taint;
         bool no_cgroups;
         bool dry_run;
@@ -65,7 +72,9 @@ struct rootless_config {
         char *pod_cidr;
         char *cluster_dns;
         char *programs; /* directories, separated by colons */
+        char *peers;    /* absolute path of the list of nodes; nullptr = the node has no peers */
         uint32_t max_pods;
+        uint32_t offset; /* added to the host's ports of the kubelet and of Services */
         bool taint;
         bool no_cgroups;
 };

@@ -120,9 +120,9 @@ def within(network: str, *argv: str) -> list[str]:
     return ["nsenter", f"--net=/run/netns/{network}", *argv]
 
 
-def as_user(*argv: str) -> list[str]:
-    """The command line that runs something as the user, without any capability, on alpha."""
-    return within("alpha", "setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all", "--bounding-set=+all", *argv)
+def as_user(*argv: str, host: str = "alpha") -> list[str]:
+    """The command line that runs something as the user, without any capability, on alpha or another host."""
+    return within(host, "setpriv", f"--reuid={UID}", f"--regid={UID}", "--clear-groups", "--inh-caps=-all", "--bounding-set=+all", *argv)
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -222,16 +222,17 @@ except OSError as error:
 class Node:
     """A node by `up --foreground`."""
 
-    def __init__(self, name: str, *options: str, env: dict[str, str] | None = None, prefix: tuple[str, ...] = ()) -> None:
-        self.name, self.options, self.env, self.prefix = name, options, env or environment(), prefix
+    def __init__(self, name: str, *options: str, env: dict[str, str] | None = None, prefix: tuple[str, ...] = (),
+                 host: str = "alpha") -> None:
+        self.name, self.options, self.env, self.prefix, self.host = name, options, env or environment(), prefix, host
         self.process: subprocess.Popen[bytes] | None = None
         self.log = Path(f"/tmp/node-{name}.log")
 
     def start(self) -> "Node":
         before = self.log.read_text().count("node started") if self.log.exists() else 0
         with self.log.open("a") as log:
-            self.process = subprocess.Popen(as_user(*self.prefix, PROGRAM, "up", "--foreground", "--name", self.name, *self.options),
-                                            stdout=log, stderr=log, env=self.env, cwd="/", start_new_session=True)
+            self.process = subprocess.Popen(as_user(*self.prefix, PROGRAM, "up", "--foreground", "--name", self.name, *self.options,
+                                                    host=self.host), stdout=log, stderr=log, env=self.env, cwd="/", start_new_session=True)
         end = time.monotonic() + LIMIT
         while time.monotonic() < end:
             if self.process.poll() is not None:
@@ -262,8 +263,8 @@ class Node:
 
 
 @contextlib.contextmanager
-def node(name: str, *options: str, env: dict[str, str] | None = None) -> Iterator[Node]:
-    made = Node(name, *options, env=env)
+def node(name: str, *options: str, env: dict[str, str] | None = None, host: str = "alpha") -> Iterator[Node]:
+    made = Node(name, *options, env=env, host=host)
     try:
         yield made.start()
     finally:
