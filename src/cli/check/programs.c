@@ -252,7 +252,42 @@ static void check_map_program(struct cli_findings *findings, const char *name) {
                                  nd_strdup("apt reinstall uidmap"));
 }
 
+/* "systemd 257 (257.9-1)"; the number in parentheses is the distribution's and may have any form. */
+static unsigned systemd_version(const char *said) {
+        uint32_t version = 0;
+        nd_autofree char *number = nullptr;
+
+        if (strncmp(said, "systemd ", strlen("systemd ")) != 0)
+                return 0;
+        said += strlen("systemd ");
+        number = nd_strndup(said, strspn(said, "0123456789"));
+        return nd_text_parse_u32(number, &version) < 0 ? 0 : version;
+}
+
+/* KEP-2033 recommends this version: it is the first that delegates the controller cpuset. */
+static void check_systemd(struct cli_findings *findings) {
+        enum { SYSTEMD_LEAST = 244 };
+        nd_autofree char *path = cli_program_find("systemctl"), *said = nullptr;
+        nd_autoerror struct nd_error *error = path ? ask(path, "--version", &said) : nullptr;
+        unsigned version = said ? systemd_version(said) : 0;
+
+        if (!path)
+                cli_findings_add(findings, FINDING_NOTE, "systemd", nd_strdup("not installed: nodes cannot be user units"),
+                                 nd_strdup("nodens-rootless up --foreground works without it"));
+        else if (version == 0)
+                cli_findings_add(findings, FINDING_NOTE, "systemd",
+                                 nd_format("unknown version: %s", error ? nd_error_text(error) : said),
+                                 nd_format("%s --version shows it; %d or later is recommended", path, SYSTEMD_LEAST));
+        else if (version < SYSTEMD_LEAST)
+                cli_findings_add(findings, FINDING_WARN, "systemd",
+                                 nd_format("%s: it does not delegate the controller cpuset to users", said),
+                                 nd_format("upgrade systemd to %d or later", SYSTEMD_LEAST));
+        else
+                cli_findings_add(findings, FINDING_OK, "systemd", nd_strdup(said), nullptr);
+}
+
 void cli_programs_check_rootless(struct cli_findings *findings) {
+        check_systemd(findings);
         check_map_program(findings, "newuidmap");
         check_map_program(findings, "newgidmap");
         for (size_t i = 0; i < nd_count_of(programs_of_rootless); i++)

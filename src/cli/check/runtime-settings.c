@@ -7,6 +7,7 @@
 #include "base/yaml.h"
 #include "cli/core/client.h"
 #include "sys/file.h"
+#include "sys/own-userns.h"
 
 enum {
         CONFIG_CEILING = 1 << 20,
@@ -37,10 +38,20 @@ void cli_runtime_settings_done(struct cli_runtime_settings *settings) {
                 free(nd_take_ptr(*field_of(settings, i)));
 }
 
+/* As nodens-cri itself decides: a rootless node has no systemd of its own. */
+static bool is_rootless_node(void) {
+        nd_cleanup(nd_own_userns_done) struct nd_own_userns own = {};
+        nd_autoerror struct nd_error *error = nd_own_userns_read(&own);
+
+        return !error && !own.initial;
+}
+
 void cli_runtime_settings_init(struct cli_runtime_settings *ret) {
         *ret = (struct cli_runtime_settings) {};
         for (size_t i = 0; i < nd_count_of(keys); i++)
                 *field_of(ret, i) = nd_strdup(keys[i].standard);
+        if (is_rootless_node())
+                nd_strset(&ret->cgroup_driver, "cgroupfs");
 }
 
 static void set(struct cli_runtime_settings *settings, const char *key, const char *value) {

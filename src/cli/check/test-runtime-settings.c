@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
 #include <string.h>
 #include <unit/expect.h>
 
@@ -45,11 +46,23 @@ static void the_daemons_own_settings_count([[maybe_unused]] void **state) {
         assert_string_equal(settings.socket, "/run/nodens/cri.sock");
 }
 
+/* The last test: the process stays in the user namespace. */
+static void in_a_rootless_node_the_cgroup_driver_is_cgroupfs([[maybe_unused]] void **state) {
+        nd_cleanup(cli_runtime_settings_done) struct cli_runtime_settings settings = {};
+
+        assert_int_equal(unshare(CLONE_NEWUSER), 0);
+        cli_runtime_settings_init(&settings);
+        assert_string_equal(settings.cgroup_driver, "cgroupfs");
+        expect_ok(cli_runtime_settings_parse("cgroupDriver: systemd\n", 22, &settings));
+        assert_string_equal(settings.cgroup_driver, "systemd");
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_missing_configuration_gives_the_defaults),
                 cmocka_unit_test(settings_are_read_and_others_ignored),
                 cmocka_unit_test(the_daemons_own_settings_count),
+                cmocka_unit_test(in_a_rootless_node_the_cgroup_driver_is_cgroupfs),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -142,6 +142,19 @@ def test_a_low_limit_of_open_files_is_reported_with_a_command() -> None:
     assert findings["open files"]["advice"].startswith("as root: echo 'worker hard nofile 1048576' >/etc/security/limits.d/")
 
 
+def systemd(version: str) -> str:
+    return f"mount -t tmpfs none /usr/local/bin; printf '#!/bin/sh\\necho \"{version}\"\\n' >/usr/local/bin/systemctl; " \
+           "chmod 0755 /usr/local/bin/systemctl"
+
+
+@pytest.mark.parametrize(("said", "verdict"), [("systemd 243 (243.4-1.fc31)", "warn"), ("systemd 241 (241)", "warn"), ("systemd 244 (244)", "ok"),
+                                               ("systemd 258 (258-1-arch)", "ok"), ("nonsense", "note"), ("", "note")])
+def test_a_systemd_older_than_the_recommended_one_is_reported(said: str, verdict: str) -> None:
+    finding = check(systemd(said))["systemd"]
+    assert finding["verdict"] == verdict and said in finding["found"], finding
+    assert verdict == "ok" or "244 or later" in finding["advice"]
+
+
 UBUNTU = "mount -t tmpfs none /proc/sys/kernel; echo 1 >/proc/sys/kernel/apparmor_restrict_unprivileged_userns"
 PROFILE = (
     "mkdir -p /tmp/etc-of-a-test/apparmor.d; echo >/tmp/etc-of-a-test/apparmor.d/nodens-rootless; "
