@@ -11,6 +11,7 @@
 #include "rootless/cluster/daemon.h"
 
 #include <signal.h>
+#include <string.h>
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
@@ -20,7 +21,9 @@
 #include "rootless/cluster/ingress.h"
 #include "rootless/cluster/labels.h"
 #include "rootless/cluster/publisher.h"
+#include "rootless/components/record.h"
 #include "rootless/core/node.h"
+#include "sys/child.h"
 #include "sys/notify.h"
 
 static constexpr uint64_t log_interval_us = 10 * ND_SECOND_US;
@@ -46,6 +49,7 @@ struct controller {
         char *contact[ND_API_PROBLEMS]; /* nullptr: no problem */
         uint64_t contact_logged_us[ND_API_PROBLEMS];
         char *status;
+        bool serves;
 };
 
 /* ---- status ---- */
@@ -65,6 +69,21 @@ static char *describe(const struct controller *c) {
         return nd_format("ready: %zu published %s", c->published, c->published == 1 ? "port" : "ports");
 }
 
+/* For `nodens-rootless status`. Texts of the API server and names of objects are in it. */
+static void save_state(const struct controller *c) {
+        nd_autotext struct nd_text printed = ND_TEXT(COMPONENT_STATUS_BYTES);
+        nd_cleanup(rootless_component_state_done) struct rootless_component_state state = {
+                .pid = getpid(), .state = c->serves ? "ready" : "starting"};
+        nd_autoerror struct nd_error *error = nd_child_start_time(state.pid, &state.started);
+
+        nd_text_add_printable(&printed, c->status, strlen(c->status));
+        state.status = nd_strdup(nd_text_get(&printed));
+        if (!error)
+                error = rootless_component_state_save(&c->node, "controller", &state);
+        if (error)
+                nd_log(ND_LOG_WARNING, "cannot record the state of the controller", nd_field("error", nd_error_text(error)));
+}
+
 static void report(struct controller *c) {
         nd_autofree char *status = describe(c);
 
@@ -72,6 +91,7 @@ static void report(struct controller *c) {
                 return;
         nd_strset(&c->status, status);
         nd_notify_status(status);
+        save_state(c);
 }
 
 /* ---- the API server ---- */
@@ -253,9 +273,10 @@ static struct nd_error *serve(struct controller *c) {
                 r = sd_event_set_watchdog(c->loop, true);
         if (r >= 0) {
                 /* An API server that is away must not keep the unit from starting. */
-                nd_autofree char *status = describe(c);
-
-                nd_notify_ready(status);
+                c->serves = true;
+                nd_strset(&c->status, "");
+                report(c);
+                nd_notify_ready(c->status);
                 r = sd_event_loop(c->loop);
         }
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "serve node '%s'", c->config.name) : nullptr;

@@ -82,8 +82,7 @@ static struct nd_error *parse_address(const char *option, const char *text, stru
 
 static struct nd_error *set_names(const struct rootless_cluster_settings *s, const char *(*variable)(const char *name),
                                   struct rootless_cluster_config *config) {
-        const char *kubeconfig =
-                pick(s->kubeconfig, variable("NODENS_CONTROLLER_KUBECONFIG"), pick(nullptr, variable("NODENS_JOIN"), ""));
+        const char *kubeconfig = pick(s->kubeconfig, variable("NODENS_CONTROLLER_KUBECONFIG"), "");
 
         config->name = nd_strdup(s->name ? s->name : "default");
         config->node_name = nd_strdup(pick(s->node_name, variable("NODENS_NODE_NAME"), config->name));

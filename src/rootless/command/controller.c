@@ -32,6 +32,14 @@ static bool is_given(const char *option, const char *variable) {
         return value && *value;
 }
 
+/* The file itself: paths in a kubeconfig are relative to its directory. */
+static void add_kubeconfig(const struct rootless_node *node, struct nd_strings *words) {
+        nd_autofree char *link = nd_format("%s/" CONTROLLER_KUBECONFIG, node->path), *file = realpath(link, nullptr);
+
+        nd_strings_add(words, "--kubeconfig");
+        nd_strings_add(words, file ? file : link);
+}
+
 /* Adds what the launcher recorded and neither options nor variables give. */
 static void add_recorded(const struct rootless_cluster_settings *settings, struct nd_strings *words) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
@@ -51,10 +59,8 @@ static void add_recorded(const struct rootless_cluster_settings *settings, struc
                 nd_strings_add(words, "--node-port-offset");
                 nd_strings_addf(words, "%u", kubelet.offset);
         }
-        if (!is_given(settings->kubeconfig, "NODENS_CONTROLLER_KUBECONFIG") && !is_given(nullptr, "NODENS_JOIN")) {
-                nd_strings_add(words, "--kubeconfig");
-                nd_strings_addf(words, "%s/" CONTROLLER_KUBECONFIG, node.path);
-        }
+        if (!is_given(settings->kubeconfig, "NODENS_CONTROLLER_KUBECONFIG"))
+                add_kubeconfig(&node, words);
 }
 
 /* Beside this program, as in an archive that was unpacked in a home directory, or in the place of

@@ -145,7 +145,7 @@ struct nd_error *rootless_daemon_check_ports(const struct rootless_config *confi
 static struct nd_error *record_components(struct rootless_daemon *d) {
         if (!d->config.join)
                 return nullptr;
-        nd_try(rootless_credentials_save_controller(d->config.join, &d->node));
+        nd_try(rootless_credentials_link_controller(d->config.join, &d->node));
         return rootless_components_record(&d->cluster, &d->node);
 }
 

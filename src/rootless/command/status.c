@@ -31,21 +31,28 @@ static void print_text(const struct rootless_node *node, const struct rootless_n
         const char *warning = rootless_supervisor_warning(record->net);
 
         printf("%s\n", node->name);
-        printf("  init     process %d, %llu IDs\n", (int) record->pid, (unsigned long long) record->ids);
-        printf("  network  %s, MTU %u", record->net, record->mtu);
+        printf("  init       process %d, %llu IDs\n", (int) record->pid, (unsigned long long) record->ids);
+        printf("  network    %s, MTU %u", record->net, record->mtu);
         if (helper > 0)
                 printf(", helper is process %d", (int) helper);
         else if (nd_streq(record->net, "pasta") || nd_streq(record->net, "slirp4netns"))
                 printf(", NO HELPER (start it: nodens-rootless net --name %s, or the unit nodens-node-net@%s)", node->name,
                        node->name);
         if (warning)
-                printf("\n           WARNING: %s", warning);
-        printf("\n  data     %s\n", record->data ? record->data : "in memory");
+                printf("\n             WARNING: %s", warning);
+        printf("\n  data       %s\n", record->data ? record->data : "in memory");
         if (record->cgroup)
-                printf("  cgroup   %s, controllers: %s\n", record->cgroup,
+                printf("  cgroup     %s, controllers: %s\n", record->cgroup,
                        controllers && *controllers ? controllers : "none, so pods have no limits");
         else
-                printf("  cgroup   not delegated, so pods have no limits (nodens check --rootless)\n");
+                printf("  cgroup     not delegated, so pods have no limits (nodens check --rootless)\n");
+}
+
+static void add_state(struct nd_json_out *out, const struct rootless_component_state *state) {
+        nd_json_string(out, "state", state->state);
+        nd_json_number(out, "pid", (uint64_t) state->pid);
+        nd_json_bool(out, "ready", nd_streq(state->state, "ready"));
+        nd_json_string(out, "status", state->status);
 }
 
 /* A component's own status is hostile, but the record has only printable characters of it. */
@@ -54,7 +61,7 @@ static void print_component(const struct rootless_node *node, const char *name, 
 
         rootless_component_state_load(node, name, &state);
         if (!out) {
-                printf("  %-8s %s", name, state.state);
+                printf("  %-10s %s", name, state.state);
                 if (state.pid > 0)
                         printf(", run by process %d", (int) state.pid);
                 printf("%s%s\n", *state.status ? ": " : "", state.status);
@@ -62,10 +69,26 @@ static void print_component(const struct rootless_node *node, const char *name, 
         }
         nd_json_open(out, nullptr, '{');
         nd_json_string(out, "name", name);
-        nd_json_string(out, "state", state.state);
-        nd_json_number(out, "pid", (uint64_t) state.pid);
-        nd_json_bool(out, "ready", nd_streq(state.state, "ready"));
-        nd_json_string(out, "status", state.status);
+        add_state(out, &state);
+        nd_json_close(out, '}');
+}
+
+/* Runs outside of the node. A node without Kubernetes may have one, and does not need one. */
+static void print_controller(const struct rootless_node *node, bool needed, struct nd_json_out *out) {
+        nd_cleanup(rootless_component_state_done) struct rootless_component_state state = {};
+
+        rootless_component_state_load(node, "controller", &state);
+        if (!needed && state.pid == 0)
+                return;
+        if (!out) {
+                printf("  controller %s", state.state);
+                if (state.pid > 0)
+                        printf(", process %d", (int) state.pid);
+                printf("%s%s\n", *state.status ? ": " : "", state.status);
+                return;
+        }
+        nd_json_open(out, "controller", '{');
+        add_state(out, &state);
         nd_json_close(out, '}');
 }
 
@@ -80,6 +103,7 @@ static void print_components(const struct rootless_node *node, struct nd_json_ou
         }
         if (out)
                 nd_json_close(out, ']');
+        print_controller(node, names.count > 0, out);
 }
 
 static void print_json(struct nd_json_out *out, const struct rootless_node *node, const struct rootless_node_record *record,

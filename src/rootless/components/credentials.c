@@ -207,9 +207,13 @@ struct nd_error *rootless_credentials_read(const char *path, struct rootless_cre
         return error;
 }
 
-struct nd_error *rootless_credentials_save_controller(const char *path, const struct rootless_node *node) {
-        nd_autofree char *text = nullptr;
+struct nd_error *rootless_credentials_link_controller(const char *path, const struct rootless_node *node) {
+        char *text = nullptr;
 
         nd_try(rootless_credentials_format(path, "controller", &text, nullptr));
-        return nd_file_replace_unsynced(node->fd, CONTROLLER_KUBECONFIG, text, strlen(text), 0600);
+        wipe(text);
+        (void) nd_sys->unlinkat(node->fd, CONTROLLER_KUBECONFIG, 0);
+        if (nd_sys->symlinkat(path, node->fd, CONTROLLER_KUBECONFIG) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "create '%s/" CONTROLLER_KUBECONFIG "'", node->path);
+        return nullptr;
 }

@@ -26,7 +26,8 @@ void rootless_credentials_done(struct rootless_credentials *credentials);
  * node can read init's memory, and the file may have other credentials than the node's. */
 [[nodiscard]] struct nd_error *rootless_credentials_read(const char *path, struct rootless_credentials *ret);
 
-/* Writes the kubeconfig of the controller, which runs outside of the node, into the node's
- * directory. Not to be called before init exists, for the same reason. */
+/* Links the user's file in the node's directory, for the controller, which runs outside of the
+ * node. It uses the file itself, so that changed credentials are used without a new start. Checks
+ * that it has some; not to be called before init exists, for the same reason. */
 #define CONTROLLER_KUBECONFIG "controller.kubeconfig"
-[[nodiscard]] struct nd_error *rootless_credentials_save_controller(const char *path, const struct rootless_node *node);
+[[nodiscard]] struct nd_error *rootless_credentials_link_controller(const char *path, const struct rootless_node *node);

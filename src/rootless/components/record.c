@@ -134,6 +134,7 @@ struct nd_error *rootless_component_state_save(const struct rootless_node *node,
         nd_json_string(&out, "state", state->state);
         nd_json_string(&out, "status", state->status);
         nd_json_close(&out, '}');
+        nd_try(nd_dir_make(node->fd, COMPONENTS_DIRECTORY, 0700));
         return nd_file_replace_unsynced(node->fd, file, nd_text_get(&text), text.length, 0600);
 }
 

@@ -2,7 +2,7 @@
 /* record.h - files of a node's components in the node's directory, outside of the node
  *
  *      components/NAME         how to start it; units test whether it exists
- *      components/NAME.state   the process that runs it, and its state
+ *      components/NAME.state   the process that runs it, and its state; also of the controller
  *      components/NAME.lock    lock of that process */
 #pragma once
 
@@ -44,6 +44,7 @@ struct rootless_component_state {
         const char *state; /* "starting", "ready" or "stopping"; "ended" if the process is gone */
         char *status;      /* the component's own words, "" = none */
 };
+/* The controller, which runs outside of the node, has a state but no record. */
 void rootless_component_state_done(struct rootless_component_state *state);
 
 [[nodiscard]] struct nd_error *rootless_component_state_save(const struct rootless_node *node, const char *name,

@@ -82,10 +82,40 @@ def test_components_start_and_status_shows_them() -> None:
         assert [one["name"] for one in states] == ["kubelet", "proxy", "runtime"]
         assert component(made, "kubelet")["status"] == "serving" and machine.alive(component(made, "kubelet")["pid"])
         said = rootless("status").stdout
-        assert f"kubelet  ready, run by process {component(made, 'kubelet')['pid']}: serving\n" in said
+        assert f"kubelet    ready, run by process {component(made, 'kubelet')['pid']}: serving\n" in said
         assert "10250:10250/tcp" in rootless("ports", "--name", "joined").stdout
         words = made.shell("sh", "-c", "tr '\\0' ' ' </proc/$(pgrep -of [p]rograms/kubelet)/cmdline").stdout
         assert "--hostname-override=worker" in words and "--kubeconfig=/etc/kubernetes/kubelet.kubeconfig" in words
+
+
+def test_status_shows_the_controller_and_why_it_does_nothing() -> None:
+    with kubernetes("ruled") as made:
+        def state() -> dict[str, Any]:
+            return (made.state() or {}).get("controller", {"state": "absent", "status": ""})
+
+        machine.wait_for(lambda: state()["state"] == "ready" and "10.77.0.1" in state()["status"], machine.LIMIT,
+                         "the controller reports that the API server is away")
+        assert f"  controller ready, process {state()['pid']}: published ports stay as they are: " in rootless("status").stdout
+
+
+def test_the_controller_uses_the_users_own_file_and_no_copy_of_it() -> None:
+    with kubernetes("linked") as made:
+        link = RUNTIME / "nodens/linked/controller.kubeconfig"
+        machine.wait_for(link.is_symlink, what="the link")
+        assert link.readlink() == KUBECONFIG
+        holders = [path for path in (RUNTIME / "nodens/linked").rglob("*") if path.is_file() and not path.is_symlink()
+                   and CONTROLLER.encode() in path.read_bytes()]
+        assert not holders, f"the controller's token is in {holders}"
+        machine.wait_for(lambda: (made.state() or {}).get("controller", {}).get("pid"), machine.LIMIT, "the controller runs")
+        pid = (made.state() or {})["controller"]["pid"]
+        assert f"--kubeconfig\0{KUBECONFIG}\0".encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def test_root_of_the_node_sees_neither_the_controllers_file_nor_its_state() -> None:
+    with kubernetes("apart") as made:
+        machine.wait_for((RUNTIME / "nodens/apart/components/controller.state").exists, machine.LIMIT, "the controller's state")
+        for path in (KUBECONFIG, RUNTIME / "nodens/apart/controller.kubeconfig", RUNTIME / "nodens/apart/components/controller.state"):
+            assert made.shell("test", "-e", str(path), check=False).returncode == 1, path
 
 
 def test_a_node_without_kubernetes_has_no_components() -> None:
