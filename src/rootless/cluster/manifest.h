@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* manifest.h - the objects that a cluster needs for nodes without root, as YAML
  *
- * Service accounts and rights of the controller and of kube-proxy. */
+ * Service accounts and rights of the controller and of kube-proxy, and on request a policy that
+ * removes sysctls which nodes without root refuse. */
 #pragma once
 
 #include "base/option.h"
@@ -14,6 +15,7 @@ struct rootless_manifest_settings {
         const char *user;      /* gets the rights of the controller, besides the service account */
         const char *label;     /* as of the controller */
         bool ingress;
+        const char *strip_sysctls; /* nullptr: no policy */
 };
 extern const struct nd_option rootless_manifest_options[];
 

@@ -5,7 +5,7 @@
 #include "rootless/cluster/manifest.h"
 #include "rootless/command/commands.h"
 
-enum { MANIFEST_BYTES = 64 * 1024 };
+enum { MANIFEST_BYTES = 256 * 1024 };
 
 int rootless_command_manifest(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
         nd_autotext struct nd_text text = ND_TEXT(MANIFEST_BYTES);

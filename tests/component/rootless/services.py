@@ -513,6 +513,62 @@ def test_the_log_names_a_right_that_is_missing(plane: Plane, served: machine.Nod
         made.end()
 
 
+# ---- the policy for sysctls
+
+PING, SHM = "net.ipv4.ping_group_range", "kernel.shm_rmid_forced"
+
+
+def pod_with_sysctls(*names: str, **more: Any) -> dict[str, Any]:
+    values = {PING: "0 2147483647", PING.replace(".", "/"): "0 2147483647", SHM: "1", "net.core.somaxconn": "64", "net.corefoo": "1"}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "tuned", "namespace": "default"}, "spec": {
+        "automountServiceAccountToken": False, "containers": [{"name": "c", "image": "x"}],
+        "securityContext": {"sysctls": [{"name": name, "value": values[name]} for name in names]}, **more}}
+
+
+def admitted(plane: Plane, pod: dict[str, Any]) -> tuple[list[str], str | None]:
+    """What the API server makes of the sysctls, and what it records as removed."""
+    made = json.loads(plane.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(pod)))
+    context = made["spec"].get("securityContext", {})
+    return [one["name"] for one in context.get("sysctls", [])], made["metadata"].get("annotations", {}).get("nodens.io/removed-sysctls")
+
+
+@pytest.fixture(scope="module")
+def policy(plane: Plane) -> Iterator[None]:
+    plane.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": "default"}})
+    plane.kubectl("apply", "-f", "-", stdin=rootless("manifest", "--ingress", "--strip-sysctls", f"{PING},net.core.*").stdout)
+    machine.wait_for(lambda: admitted(plane, pod_with_sysctls(PING, nodeSelector={LABEL: "true"}))[0] == [], PATIENCE, "the policy applies")
+    yield
+    for kind in ("mutatingadmissionpolicybinding", "mutatingadmissionpolicy"):
+        plane.kubectl("delete", kind, "nodens-rootless-sysctls")
+
+
+def test_sysctls_that_a_node_without_root_refuses_are_removed_and_recorded(plane: Plane, policy: None) -> None:
+    pod = pod_with_sysctls(PING.replace(".", "/"), SHM, "net.core.somaxconn", nodeSelector={LABEL: "true"})
+    assert admitted(plane, pod) == ([SHM], f"{PING.replace('.', '/')},net.core.somaxconn")
+    pod["metadata"]["annotations"] = {"mine": "1"}
+    made = json.loads(plane.kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", stdin=json.dumps(pod)))
+    assert made["metadata"]["annotations"]["mine"] == "1", "annotations of the pod stay"
+
+
+@pytest.mark.parametrize("selector", [None, {LABEL: "false"}, {"other": "true"}], ids=["none", "false", "other"])
+def test_pods_for_other_nodes_keep_their_sysctls(plane: Plane, policy: None, selector: dict[str, str] | None) -> None:
+    pod = pod_with_sysctls(PING, SHM, **({"nodeSelector": selector} if selector else {}))
+    assert admitted(plane, pod) == ([PING, SHM], None)
+
+
+def test_a_prefix_ends_at_a_dot_and_pods_without_sysctls_are_not_changed(plane: Plane, policy: None) -> None:
+    assert admitted(plane, pod_with_sysctls("net.corefoo", nodeSelector={LABEL: "true"})) == (["net.corefoo"], None)
+    bare = pod_with_sysctls(nodeSelector={LABEL: "true"})
+    del bare["spec"]["securityContext"]
+    assert admitted(plane, bare) == ([], None)
+
+
+@pytest.mark.parametrize("names", ["", "a'||true||'", "net core", "a,,b", "*", "net.core*", "a\nkind: Secret", "x" * 300, ",".join(["a"] * 40)])
+def test_names_that_could_leave_the_expression_are_refused(names: str) -> None:
+    done = rootless("manifest", "--strip-sysctls", names, check=False)
+    assert done.returncode != 0 and "--strip-sysctls" in done.stderr and done.stdout == ""
+
+
 # ---- hostile objects
 
 def test_many_services_at_once_get_their_ports_and_too_many_are_refused_one_by_one(plane: Plane, served: machine.Node) -> None:
