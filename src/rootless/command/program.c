@@ -124,7 +124,11 @@
                 {.name = "no-cgroups",                                                                                        \
                  .kind = ND_OPTION_FLAG,                                                                                      \
                  .offset = FIELD(no_cgroups),                                                                                 \
-                 .help = "Start without a delegated cgroup: pods have no resource limits"}
+                 .help = "Start without a delegated cgroup: pods have no resource limits"},                                   \
+                {.name = "server-tls-bootstrap",                                                                              \
+                 .kind = ND_OPTION_FLAG,                                                                                      \
+                 .offset = FIELD(server_tls_bootstrap),                                                                       \
+                 .help = "Request the certificate of the kubelet's server from the cluster, where it must be approved"}
 
 static const struct nd_option run_options[] = {NAME_OPTION, MAKE_OPTIONS, {}};
 static const struct nd_option up_options[] = {NAME_OPTION,

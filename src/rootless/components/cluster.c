@@ -216,7 +216,8 @@ struct nd_error *rootless_cluster_check(const struct rootless_config *config, co
                                                                        .max_pods = config->max_pods,
                                                                        .offset = config->offset,
                                                                        .taint = config->taint,
-                                                                       .no_cgroups = config->no_cgroups};
+                                                                       .no_cgroups = config->no_cgroups,
+                                                                       .server_tls_bootstrap = config->server_tls_bootstrap};
 
         nd_try(parse_runtime(config->runtime, &c.runtime));
         nd_try(rootless_cluster_node_name(config, &c.node_name));

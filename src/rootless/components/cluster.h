@@ -26,6 +26,7 @@ struct rootless_cluster {
         uint32_t max_pods;                    /* 0 = the kubelet's default */
         bool taint;                           /* register the node with a taint */
         bool no_cgroups;                      /* pods have no limits */
+        bool server_tls_bootstrap;            /* the cluster signs the kubelet's serving certificate */
         struct nd_strings programs;           /* directories of --programs */
         char *path;                           /* PATH of the components */
         struct nd_strings cni;                /* directories with CNI plugins, in order of search */

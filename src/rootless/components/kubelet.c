@@ -98,6 +98,8 @@ static void add_config(struct nd_json_out *out, const struct rootless_cluster *c
         /* kube-proxy and the CNI plugins have their own rules; /usr is read-only */
         nd_json_bool(out, "makeIPTablesUtilChains", false);
         nd_json_string(out, "volumePluginDir", "/var/lib/kubelet/volume-plugins");
+        if (cluster->server_tls_bootstrap)
+                nd_json_bool(out, "serverTLSBootstrap", true);
         if (cluster->taint)
                 add_taint(out);
         nd_json_close(out, '}');

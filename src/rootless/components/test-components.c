@@ -119,6 +119,21 @@ static void the_kubelet_runs_in_a_user_namespace([[maybe_unused]] void **state) 
         assert_string_equal(string_at(doc, "/registerWithTaints/0/key"), "kubernetes.io/running-in-user-namespace");
         assert_int_equal(yyjson_get_int(yyjson_doc_ptr_get(doc, "/maxPods")), 20);
         assert_null(yyjson_doc_ptr_get(doc, "/cgroupsPerQOS"));
+        assert_null(yyjson_doc_ptr_get(doc, "/serverTLSBootstrap"));
+}
+
+static void the_cluster_signs_the_kubelets_certificate_on_request([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        struct rootless_config config = settings(top);
+        nd_autofree char *join = config.join;
+        nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        nd_autojson yyjson_doc *doc = nullptr;
+
+        config.server_tls_bootstrap = true;
+        make(top, &config, &cluster, &plan);
+        doc = parse(&plan, "/etc/kubernetes/kubelet.yaml");
+        assert_true(yyjson_is_true(yyjson_doc_ptr_get(doc, "/serverTLSBootstrap")));
 }
 
 static void without_cgroups_the_kubelet_makes_none([[maybe_unused]] void **state) {
@@ -335,6 +350,7 @@ static void a_record_is_read_as_it_was_written([[maybe_unused]] void **state) {
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_kubelet_runs_in_a_user_namespace),
+                cmocka_unit_test(the_cluster_signs_the_kubelets_certificate_on_request),
                 cmocka_unit_test(without_cgroups_the_kubelet_makes_none),
                 cmocka_unit_test(kube_proxy_leaves_the_hosts_sysctls_alone),
                 cmocka_unit_test(credentials_are_inlined_by_context),

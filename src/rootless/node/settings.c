@@ -103,6 +103,8 @@ static struct nd_error *choose_cluster(const struct rootless_settings *settings,
         nd_try(choose_flag(settings->taint, "NODENS_TAINT", variable("NODENS_TAINT", userdata), &config->taint));
         nd_try(choose_flag(settings->no_cgroups, "NODENS_NO_CGROUPS", variable("NODENS_NO_CGROUPS", userdata),
                            &config->no_cgroups));
+        nd_try(choose_flag(settings->server_tls_bootstrap, "NODENS_SERVER_TLS_BOOTSTRAP",
+                           variable("NODENS_SERVER_TLS_BOOTSTRAP", userdata), &config->server_tls_bootstrap));
         if (config->join && config->join[0] != '/')
                 return nd_error_new(ND_INVALID, 0, "kubeconfig '%s' is not an absolute path", config->join);
         if (config->peers && config->peers[0] != '/')
@@ -160,7 +162,7 @@ bool rootless_settings_any(const struct rootless_settings *settings) {
                 if (text_option(settings, &texts[i]))
                         return true;
         return settings->net || settings->data || settings->mtu || settings->max_pods || settings->offset || settings->taint ||
-               settings->no_cgroups;
+               settings->no_cgroups || settings->server_tls_bootstrap;
 }
 
 static struct nd_error *add_setting(struct nd_text *text, const char *name, const char *option, rootless_getenv variable,
@@ -185,6 +187,7 @@ struct nd_error *rootless_settings_format(const struct rootless_settings *settin
                 {"NODENS_OFFSET", offset},
                 {"NODENS_TAINT", settings->taint ? "1" : nullptr},
                 {"NODENS_NO_CGROUPS", settings->no_cgroups ? "1" : nullptr},
+                {"NODENS_SERVER_TLS_BOOTSTRAP", settings->server_tls_bootstrap ? "1" : nullptr},
         };
 
         *ret = ND_TEXT(SETTINGS_BYTES);

@@ -20,7 +20,8 @@
  *      --programs      NODENS_PROGRAMS     none: /usr and /opt
  *      --peers         NODENS_PEERS        none: pods of other nodes are not reached
  *      --offset        NODENS_OFFSET       0
- *      --no-cgroups    NODENS_NO_CGROUPS   no */
+ *      --no-cgroups    NODENS_NO_CGROUPS   no
+ *      --server-tls-bootstrap  NODENS_SERVER_TLS_BOOTSTRAP  no: the kubelet signs its own certificate */
 #pragma once
 
 #include "base/option.h"
@@ -51,6 +52,7 @@ struct rootless_settings {
         uint32_t offset;
         bool taint;
         bool no_cgroups;
+        bool server_tls_bootstrap;
         bool dry_run;
         bool foreground;
         bool json;
@@ -77,6 +79,7 @@ struct rootless_config {
         uint32_t offset; /* added to the host's ports of the kubelet and of Services */
         bool taint;
         bool no_cgroups;
+        bool server_tls_bootstrap;
 };
 void rootless_config_done(struct rootless_config *config);
 

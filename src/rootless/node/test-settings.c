@@ -24,16 +24,21 @@ static void options_become_variables_of_the_unit([[maybe_unused]] void **state) 
 
 static void options_of_kubernetes_become_variables_too([[maybe_unused]] void **state) {
         nd_autotext struct nd_text text = {};
-        struct rootless_settings given = {
-                .join = "/k", .runtime = "containerd", .max_pods = 7, .taint = true, .no_cgroups = true};
+        struct rootless_settings given = {.join = "/k",
+                                          .runtime = "containerd",
+                                          .max_pods = 7,
+                                          .taint = true,
+                                          .no_cgroups = true,
+                                          .server_tls_bootstrap = true};
 
         expect_ok(rootless_settings_format(&given, no_variable, nullptr, &text));
-        assert_string_equal(nd_text_get(&text),
-                            "NODENS_MAX_PODS=\"7\"\nNODENS_TAINT=\"1\"\nNODENS_NO_CGROUPS=\"1\"\nNODENS_JOIN=\"/k\"\n"
-                            "NODENS_RUNTIME=\"containerd\"\n");
+        assert_string_equal(nd_text_get(&text), "NODENS_MAX_PODS=\"7\"\nNODENS_TAINT=\"1\"\nNODENS_NO_CGROUPS=\"1\"\n"
+                                                "NODENS_SERVER_TLS_BOOTSTRAP=\"1\"\nNODENS_JOIN=\"/k\"\n"
+                                                "NODENS_RUNTIME=\"containerd\"\n");
         assert_true(rootless_settings_any(&given));
         assert_false(rootless_settings_any(&(struct rootless_settings) {.name = "n", .publish = "1:1"}));
         assert_true(rootless_settings_any(&(struct rootless_settings) {.taint = true}));
+        assert_true(rootless_settings_any(&(struct rootless_settings) {.server_tls_bootstrap = true}));
 }
 
 /* Pairs of a name and its value, as the unit's environment file gives them. */
