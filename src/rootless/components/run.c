@@ -11,8 +11,10 @@
  *   manager would start us again otherwise.
  * Boundary  root of the node controls the program, its output, the notifications and init's
  *   replies. Nothing that arrives is waited for: each source is read without blocking, up to a
- *   number of times per second, and lines that standard error does not take are dropped. The
- *   notify socket and the pipes are made here, so that they are what they should be. */
+ *   number of times per second, and lines that standard error does not take are dropped. The pipes
+ *   are made here, so that they are what they should be. The notify socket comes from init, since
+ *   one of the host's network namespace must not get into the node: it is checked to be a datagram
+ *   socket of AF_UNIX. */
 #include "rootless/components/run.h"
 
 #include <poll.h>
@@ -59,7 +61,7 @@ struct run {
         int orders;                      /* pipe to the monitor */
         int output;                      /* pipe from the program */
         int notify;                      /* datagrams from the program; -EBADF = none */
-        int theirs[SESSION_STREAMS + 3]; /* descriptors for init, in its order */
+        int theirs[SESSION_STREAMS + 2]; /* descriptors for init, in its order */
         size_t their_count;
         struct rootless_output lines;
         uint64_t dropped; /* lines that standard error did not take */
@@ -255,7 +257,7 @@ static void give(struct run *run, int fd) {
         run->theirs[run->their_count++] = fd;
 }
 
-/* Streams, orders, reports, and the socket: each is closed by run_done(). */
+/* Streams, orders and reports: each is closed by run_done(). */
 static struct nd_error *make_descriptors(struct run *run) {
         int output = -EBADF, orders = -EBADF;
 
@@ -266,10 +268,6 @@ static struct nd_error *make_descriptors(struct run *run) {
         nd_try(make_pipe(&orders, &run->orders));
         give(run, orders);
         give(run, nd_sys->openat(AT_FDCWD, "/dev/null", O_WRONLY | O_CLOEXEC, 0)); /* reports */
-        if (run->record->notifies) {
-                run->notify = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-                give(run, fcntl(run->notify, F_DUPFD_CLOEXEC, 0));
-        }
         for (size_t i = 0; i < run->their_count; i++)
                 if (run->theirs[i] < 0)
                         return nd_error_new(ND_INTERNAL, errno, "create descriptors for a component");
@@ -307,8 +305,30 @@ static void format_start(const struct run *run, struct nd_text *text) {
         add_environment(run, text);
 }
 
+static bool has_option(int fd, int name, int wanted) {
+        socklen_t size = sizeof(int);
+        int found = -1;
+
+        return getsockopt(fd, SOL_SOCKET, name, &found, &size) == 0 && found == wanted;
+}
+
+/* Root of the node could have answered in init's place. */
+static struct nd_error *take_notify(struct run *run, struct rootless_control *reply) {
+        int fd = reply->descriptor_count == 1 ? reply->descriptors[0] : -EBADF;
+
+        if (!run->record->notifies)
+                return nullptr;
+        if (fd < 0 || !has_option(fd, SO_DOMAIN, AF_UNIX) || !has_option(fd, SO_TYPE, SOCK_DGRAM))
+                return nd_error_new(ND_INVALID, 0, "start component '%s' in node '%s': the reply has no datagram socket",
+                                    run->name, run->node->name);
+        run->notify = nd_take_fd(reply->descriptors[0]);
+        reply->descriptor_count = 0;
+        return nullptr;
+}
+
 static struct nd_error *start(struct run *run) {
         uint64_t end = nd_clock_us() + busy_timeout_us;
+        nd_cleanup(rootless_control_done) struct rootless_control reply = {};
         nd_autotext struct nd_text text = CONTROL_TEXT;
 
         nd_try(make_descriptors(run));
@@ -316,7 +336,7 @@ static struct nd_error *start(struct run *run) {
         nd_try(rootless_node_connect(run->node, &run->control));
         for (;;) {
                 struct nd_error *error =
-                        rootless_control_call(run->control, &text, run->theirs, run->their_count, start_timeout_us, nullptr);
+                        rootless_control_call(run->control, &text, run->theirs, run->their_count, start_timeout_us, &reply);
 
                 if (nd_error_code(error) != ND_EXISTS || nd_clock_us() > end) {
                         nd_try(nd_error_wrap(error, "start component '%s' in node '%s'", run->name, run->node->name));
@@ -328,7 +348,7 @@ static struct nd_error *start(struct run *run) {
         /* with our copies of its ends, a pipe would not end with the program */
         for (size_t i = 0; i < run->their_count; i++)
                 nd_close_fd(&run->theirs[i]);
-        return nullptr;
+        return take_notify(run, &reply);
 }
 
 static int add_limited(struct run *run, int fd, sd_event_io_handler_t handler, unsigned per_second) {

@@ -109,18 +109,14 @@ static struct nd_error *open_leaf(const char *name, int *ret_fd) {
 }
 
 /* Takes the descriptors of a "start": three streams, the monitor's two pipes and, if the command
- * has one, its terminal; then the socket for sd_notify(3), if there is one. */
-static struct nd_error *take_session(const struct rootless_control *message, struct rootless_session *ret, int *ret_notify) {
+ * has one, its terminal. */
+static struct nd_error *take_session(const struct rootless_control *message, struct rootless_session *ret) {
         enum { ORDERS = SESSION_STREAMS, REPORTS, TERMINAL };
-        bool terminal = rootless_control_get(message, "terminal") != nullptr,
-             notify = rootless_control_get(message, "notify") != nullptr;
-        size_t count = TERMINAL + (terminal ? 1u : 0u) + (notify ? 1u : 0u);
+        bool terminal = rootless_control_get(message, "terminal") != nullptr;
 
-        if (message->descriptor_count != count)
-                return nd_error_new(
-                        ND_INVALID, 0,
-                        "invalid start request: needs three streams, two pipes, at most one terminal and one socket");
-        *ret_notify = notify ? message->descriptors[count - 1] : -EBADF;
+        if (message->descriptor_count != TERMINAL + (terminal ? 1u : 0u))
+                return nd_error_new(ND_INVALID, 0,
+                                    "invalid start request: needs three streams, two pipes and at most one terminal");
         memcpy(ret->streams, message->descriptors, sizeof ret->streams);
         ret->orders = message->descriptors[ORDERS];
         ret->reports = message->descriptors[REPORTS];
@@ -141,14 +137,18 @@ static struct nd_error *take_session(const struct rootless_control *message, str
         _exit(127);
 }
 
-/* Binds the client's socket to a path of the node. The client made it, so that it never has to use
- * a descriptor that root of the node could have replaced. */
-static struct nd_error *bind_notify(int fd, const char *component) {
+/* Makes the client's socket for sd_notify(3), at a path of the node. The socket must be of the node's
+ * network namespace: with one of the host's, which root of the node can take from us, it would reach
+ * the host's abstract sockets. */
+static struct nd_error *open_notify(const char *component, int *ret_fd) {
         nd_autofree char *path = nd_format(NOTIFY_DIRECTORY "/%s", component);
+        nd_autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         struct sockaddr_un address;
         mode_t mask;
         int r;
 
+        if (fd < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "create a socket");
         nd_try(nd_unix_address(path, &address));
         nd_try(nd_dir_make(AT_FDCWD, NOTIFY_DIRECTORY, 0700));
         (void) nd_sys->unlinkat(AT_FDCWD, path, 0); /* of an earlier process */
@@ -157,27 +157,25 @@ static struct nd_error *bind_notify(int fd, const char *component) {
         (void) umask(mask);
         if (r < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "bind '%s' in the node", path);
+        *ret_fd = nd_take_fd(fd);
         return nullptr;
 }
 
 static struct nd_error *start_process(struct init *init, const struct rootless_control *message, pid_t *ret_pid) {
         nd_autofree const char **argv = rootless_control_get_all(message, "arg"),
                                **environment = rootless_control_get_all(message, "env");
-        const char *component = rootless_control_get(message, "component");
         const char *leaf = rootless_control_get(message, "leaf");
         nd_autoclose int failure = -EBADF, failure_end = -EBADF, cgroup = -EBADF;
         struct rootless_session session = {
                 .argv = (char *const *) argv, .environment = (char *const *) environment, .node = -EBADF};
         struct clone_args arguments = {.exit_signal = SIGCHLD};
-        int fds[2], status = 0, notify = -EBADF;
+        int fds[2], status = 0;
         ssize_t n;
         pid_t pid;
 
         if (!argv[0])
                 return nd_error_new(ND_INVALID, 0, "invalid start request: no program");
-        nd_try(take_session(message, &session, &notify));
-        if (notify >= 0)
-                nd_try(bind_notify(notify, component ? component : "command"));
+        nd_try(take_session(message, &session));
         if (init->has_cgroup) {
                 nd_try(open_leaf(leaf ? leaf : "node", &cgroup));
                 arguments.flags |= CLONE_INTO_CGROUP;
@@ -227,6 +225,10 @@ static struct nd_error *on_start(struct connection *c, const struct rootless_con
         if (component)
                 nd_try(take_component(c, component));
         c->stops_first = component && rootless_control_get(message, "stops-first");
+        if (component && rootless_control_get(message, "notify")) {
+                nd_try(open_notify(component, &c->sockets.descriptors[0]));
+                c->sockets.count = 1;
+        }
         nd_try(start_process(c->init, message, &c->pid));
         pid = nd_format("%d", (int) c->pid);
         rootless_control_add(answer, "pid", pid);

@@ -371,3 +371,50 @@ print(sorted(found))
         outside = RUNTIME / "nodens/secrets/controller.kubeconfig"
         assert CONTROLLER in outside.read_text() and outside.stat().st_mode & 0o777 == 0o600
         assert made.shell("ls", str(outside.parent)).stdout.split() == ["api"]
+
+
+# Root of the node stops its init, and answers in its place.
+IMPOSTOR = """
+import array, ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+pidfd, listener = libc.syscall(434, 1, 0), None
+for number in range(64):
+    fd = libc.syscall(438, pidfd, number, 0)
+    try:
+        s = socket.socket(fileno=os.dup(fd))
+        if s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN): listener = s
+    except OSError: pass
+libc.ptrace(16, 1, None, None); os.waitpid(1, 0x40000000)
+print("listening", flush=True)
+listener.setblocking(True)
+for answer in (os.open("/", os.O_RDONLY), socket.socket().fileno(), socket.socket(socket.AF_UNIX).fileno()):
+    while True:
+        c, _ = listener.accept()
+        data, ancillary, _, _ = c.recvmsg(200000, 4096)
+        if b"component=kubelet" in data: break
+        c.close()
+    for _, _, raw in ancillary:
+        for fd in array.array("i", raw):
+            print("descriptor", os.readlink(f"/proc/self/fd/{fd}").split(":")[0], flush=True)
+            try: socket.socket(fileno=os.dup(fd)).sendto(b"from the node", "\\0of-the-host"); print("SENT", flush=True)
+            except OSError: pass
+    socket.send_fds(c, [b"nodens/1 done\\0pid=7\\0"], [answer])
+"""
+
+
+def test_no_socket_of_the_hosts_network_gets_into_the_node_and_no_false_one_out() -> None:
+    """With a socket made outside, root of the node would reach the host's abstract names with the user's credentials."""
+    victim = machine.abstract_datagrams("of-the-host")
+    with kubernetes("impostor") as made:
+        ready(made, "kubelet")
+        with subprocess.Popen(machine.as_user(machine.PROGRAM, "shell", "--name", made.name, "--", *machine.python(IMPOSTOR)),
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=machine.environment(), cwd="/") as attack:
+            assert attack.stdout and attack.stdout.readline() == "listening\n"
+            machine.kill(component(made, "kubelet")["pid"])
+            said = attack.stdout.read()
+        assert "descriptor pipe" in said and "descriptor socket" not in said and "SENT" not in said, said
+        with pytest.raises(BlockingIOError):
+            victim.recv(100)
+        ready(made, "kubelet")
+        assert made.log.read_text().count("the reply has no datagram socket") == 3
+    victim.close()

@@ -275,7 +275,7 @@ def node(name: str, *options: str, env: dict[str, str] | None = None, host: str 
 def alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -296,4 +296,16 @@ def abstract_listener(name: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     listener.bind("\0" + name)
     listener.listen()
+    return listener
+
+
+def abstract_datagrams(name: str) -> socket.socket:
+    """A socket with an abstract name of alpha's network, which does not wait for datagrams."""
+    back, there = os.open("/proc/self/ns/net", os.O_RDONLY), os.open("/run/netns/alpha", os.O_RDONLY)
+    os.setns(there, os.CLONE_NEWNET)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+    listener.bind("\0" + name)
+    os.setns(back, os.CLONE_NEWNET)
+    for descriptor in (back, there):
+        os.close(descriptor)
     return listener

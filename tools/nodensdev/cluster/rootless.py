@@ -109,6 +109,7 @@ rules:
 - {apiGroups: [""], resources: [services, pods, nodes], verbs: [get, list, watch]}
 - {apiGroups: [discovery.k8s.io], resources: [endpointslices], verbs: [get, list, watch]}
 - {apiGroups: [""], resources: [nodes], verbs: [patch]}
+- {apiGroups: [""], resources: [events], verbs: [create]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
