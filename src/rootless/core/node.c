@@ -276,6 +276,7 @@ void rootless_node_clear(const struct rootless_node *node) {
 }
 
 struct nd_error *rootless_node_remove(const struct rootless_node *node) {
+        (void) nd_sys->unlinkat(node->fd, "up.conf", 0); /* stays until then, for the next start */
         if (nd_sys->unlinkat(node->fd, "api", AT_REMOVEDIR) < 0 || nd_sys->unlinkat(node->fd, "lock", 0) < 0 ||
             nd_sys->unlinkat(AT_FDCWD, node->path, AT_REMOVEDIR) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", node->path);
