@@ -180,7 +180,14 @@ def script(options: Options, number: int) -> str:
 def join_command(options: Options, number: int) -> list[str]:
     return ["nodens-rootless", "up", "--join", f"{HOME}/join.kubeconfig", "--runtime", RUNTIMES[options.runtime],
             "--node-name", addresses.node_name(number), "--node-ip", addresses.node(number),
-            "--pod-cidr", POD_NETWORK.format(number), "--cluster-dns", addresses.CLUSTER_DNS, *options.rootless_args]
+            "--pod-cidr", POD_NETWORK.format(number), "--cluster-dns", addresses.CLUSTER_DNS,
+            *(["--peers", f"{HOME}/nodes"] if options.nodes > 1 else []), *options.rootless_args]
+
+
+def peers(options: Options) -> str:
+    """The list of nodes for `nodens-rootless up --peers`."""
+    return "".join(f"{addresses.node_name(number)} {POD_NETWORK.format(number)} {addresses.node(number)}\n"
+                   for number in range(1, options.nodes + 1))
 
 
 def files(options: Options, number: int, directory: Path, site: registry.Site | None) -> dict[str, str]:
@@ -196,6 +203,7 @@ def files(options: Options, number: int, directory: Path, site: registry.Site | 
         f"{HOME[1:]}/.config/nodens/default.conf": SETTINGS,
         f"{HOME[1:]}/join": "#!/bin/sh\nexec " + shlex.join(join_command(options, number)) + "\n",
         f"{HOME[1:]}/join.kubeconfig": kubeconfig(directory, name),
+        f"{HOME[1:]}/nodes": peers(options),
     }
     return found | (registry_files(site) if site else {})
 
