@@ -9,8 +9,6 @@ from nodensdev.project import TESTS
 SCENARIOS = "tests/cluster/scenarios/rootless"
 # Points of the issue that have no check here, because what they are about does not exist or was not measured.
 PENDING = (
-    "two rootless nodes whose pods talk to each other by VXLAN",
-    "UDP through a node port with the client's address",
     "a complete cluster from nothing as one user, first pod Ready within 60 s of the command (up --control-plane)",
     "a node inside rootless podman, and inside a pod (up --inside)",
     "the batch-job form with three nodes under Slurm",
@@ -46,3 +44,15 @@ def own(proof: Proof) -> None:
 @check("the same with containerd")
 def containerd(proof: Proof) -> None:
     scenarios(proof, "rootless-node-containerd")
+
+
+@check("two nodes of alice on two hosts: pods by their addresses and by a Service, UDP through a node port with the client's address")
+def pair(proof: Proof) -> None:
+    scenarios(proof, "rootless-nodes")
+
+
+@check("the network of pods of several nodes: MTU, changes of the list, kills, forged frames; flannel in its place")
+def network(proof: Proof) -> None:
+    done = proof.dev("test", "rootless", "-k", "test_overlay", timeout=20 * 60).stdout
+    proof.figure("tests", next(iter(re.findall(r"^(?:=+ )?(\d+ passed.*?)(?: in .*)?$", done, re.MULTILINE)), "none"))
+    proof.dev("test", "rootless-flannel", timeout=20 * 60)
