@@ -43,7 +43,9 @@ if kind == socket.SOCK_DGRAM:
     while True: print("heard", s.recv(100).decode(), flush=True)
 s.listen()
 while True:
-    c, _ = s.accept(); c.sendall(b"of alice"); c.close()
+    c, _ = s.accept()
+    if sys.argv[1] == "web": c.recv(1000)
+    c.sendall(b"web" if sys.argv[1] == "web" else b"of alice"); c.close()
 """
 
 

@@ -35,3 +35,15 @@ def alice(running: cluster.Cluster) -> Iterator[Alice]:
     yield one
     one.kubectl("delete", "deployments,services,pods", "--all", "--cascade=foreground", "--timeout=300s", timeout=330)
     one.kubectl("delete", "namespace", one.namespace, "--wait=false")
+
+
+@pytest.fixture
+def kills(request: pytest.FixtureRequest) -> int:
+    """How often each part is killed."""
+    return int(request.config.getoption("--kills"))
+
+
+@pytest.fixture
+def api_away(request: pytest.FixtureRequest) -> int:
+    """For how many seconds the API server does not answer."""
+    return int(request.config.getoption("--api-away"))

@@ -1,34 +1,136 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each part of a node is killed and the pods go on; `down` leaves nothing, and the next `up` brings the pods back."""
+import contextlib
+import time
+from collections.abc import Iterator
+
 import pytest
 from alice import HELPERS, HOST, IDS, PARTS, UID, Alice, web
-from nodenstest.people import FOREVER, container
+from attack import server
+from nodenstest.people import FOREVER, container, pod_spec
+from outage import Traffic, away
 
 pytestmark = pytest.mark.rootless
 # What alice has without a node: her systemd and its companion, her bus, her ssh sessions.
 SESSION = ("systemd", "(sd-pam)", "dbus-daemon", "dbus-broker", "sshd", "sshd-session", "ssh-agent", "sh", "bash", "ps")
-
-
+LABELS = {"app": "web"}
 OUTSIDE, HOST_PORT = 18091, 18081      # the pod's host port, published by hand under another number
+AWAY = 2.0                             # seconds that a published port may not answer, beyond what the host itself does not
+CONTROL = 19700                        # a server on the host, outside the node, for comparison
+HELPER = "helper"                      # pasta alone, without the unit that supervises it
 
 
-@pytest.mark.parametrize("part", [*PARTS, *HELPERS])
-def test_pods_live_on_when_a_part_is_killed(alice: Alice, part: str) -> None:
+# Kills a unit as often as asked, each time when its next process is ready.
+KILL_UNIT = """
+for i in $(seq {kills}); do
+    old=$(systemctl --user show --value -p MainPID {unit})
+    systemctl --user kill --signal=KILL {unit}
+    until new=$(systemctl --user show --value -p MainPID {unit}); test "$new" -ne 0 -a "$new" -ne "$old" &&
+            test "$(systemctl --user show --value -p ActiveState {unit})" = active; do sleep 0.05; done
+done
+"""
+HELPER_PID = "nodens-rootless status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0][\"helper\"])'"
+KILL_HELPER = f"""
+for i in $(seq {{kills}}); do
+    old=$({HELPER_PID}); kill -KILL $old
+    until new=$({HELPER_PID}); test "$new" -ne 0 -a "$new" -ne "$old"; do sleep 0.05; done
+done
+"""
+# The launcher of a node without systemd. It adopts the node of its predecessor.
+KILL_LAUNCHER = """
+for i in $(seq {kills}); do
+    kill -KILL $(cat launcher.pid)
+    ./launch
+    until nodens-rootless status --json | grep -q '"ready": *true'; do sleep 0.1; done
+done
+"""
+
+
+def prepare(alice: Alice) -> dict[str, int]:
+    """A pod that answers at two ports of the host, by what published them."""
     if f"{OUTSIDE}:{HOST_PORT}" not in alice.on_host("nodens-rootless ports"):
         alice.on_host(f"nodens-rootless ports add {OUTSIDE}:{HOST_PORT}")
-    alice.pod("web", web(hostPort=HOST_PORT))
+    alice.apply("Pod", "web", spec=pod_spec(web(hostPort=HOST_PORT)))
+    alice.kubectl("label", "pod", "web", "app=web")
+    alice.apply("Service", "web", spec={"type": "NodePort", "selector": LABELS, "ports": [{"port": 80, "targetPort": 8080}]})
     alice.ready("web")
-    alice.until(lambda: alice.from_outside(f"http://{HOST}:{OUTSIDE}/hostname") == "web", "an answer of the pod")
-    before, process = alice.life("web"), alice.main_process(part)
-    assert process not in ("", "0"), f"{part} does not run"
-    alice.on_host(f"systemctl --user kill --signal=KILL {alice.unit(part)}")
-    alice.until(lambda: alice.main_process(part) not in ("0", process) and alice.unit_state(part) == "active", f"{part} being back")
-    alice.until(lambda: alice.from_outside(f"http://{HOST}:{OUTSIDE}/hostname") == "web", "an answer of the pod")
+    ports = {"by hand": OUTSIDE, "node port": alice.get("service", "web")["spec"]["ports"][0]["nodePort"]}
+    for name, port in ports.items():
+        alice.until(lambda port=port: alice.from_outside(f"http://{HOST}:{port}/hostname") == "web", f"an answer of the {name}")
+    return ports
+
+
+def kill(alice: Alice, part: str, kills: int) -> None:
+    script = {HELPER: KILL_HELPER, "launcher": KILL_LAUNCHER}.get(part, KILL_UNIT)
+    alice.on_host(script.format(kills=kills, unit=alice.unit(part)), timeout=60 + 40 * kills)
+
+
+def check_ports(traffic: Traffic, ports: dict[str, int], part: str, kills: int) -> None:
+    """Prints and checks how long each port was away.
+
+    A busy machine does not run the guest for seconds: then a server on its host does not answer either.
+    """
+    host = traffic.found(CONTROL)
+    for name, port in ports.items():
+        found = traffic.found(port)
+        print(f"\n{kills} kills of {part}: {name} answered {found.good} times, failed {found.bad} times, longest gap {found.gap:.2f} s; "
+              f"of the host {host.gap:.2f} s")
+        assert found.good > 3, f"{name}: {found}"
+        assert found.gap <= AWAY + host.gap, f"{name} was away for {found.gap:.2f} s: {found}; the host itself: {host}"
+
+
+@contextlib.contextmanager
+def watched(alice: Alice, ports: dict[str, int]) -> Iterator[Traffic]:
+    """Clients of the ports, and of a server on the host itself."""
+    with server(alice, "web", str(CONTROL), "0.0.0.0"), Traffic(alice, [*ports.values(), CONTROL]) as traffic:
+        yield traffic
+
+
+def go_on(alice: Alice, part: str, kills: int) -> None:
+    """Kills a part under traffic. The pod of before lives on, its ports answer, and new pods start."""
+    ports, before = prepare(alice), alice.life("web")
+    with watched(alice, ports) as traffic:
+        kill(alice, part, kills)
+        traffic.settle()
+        check_ports(traffic, ports, part, kills)
     alice.until(alice.node_ready, "the node being Ready")
     alice.pod("later", container(FOREVER))
     alice.ready("later")
     assert alice.life("web") == before, "the pod's container was started again"
     assert alice.kubectl("exec", "web", "--", "/agnhost", "--help"), "exec into the pod from before"
+
+
+@pytest.mark.parametrize("part", [*PARTS, *HELPERS, HELPER])
+def test_pods_and_ports_go_on_when_a_part_is_killed(alice: Alice, part: str, kills: int) -> None:
+    go_on(alice, part, kills)
+
+
+def test_pods_and_ports_go_on_when_the_launcher_is_killed(alice: Alice, kills: int) -> None:
+    """Without systemd, one process starts the others: `up --foreground`."""
+    alice.on_host("nodens-rootless down")
+    alice.on_host("sed 's/nodens-rootless up/nodens-rootless up --foreground/; s/^exec //; s/$/ >>launch.log 2>\\&1 <\\/dev\\/null \\&/; 1s/ >.*//' join "
+                  ">launch; echo 'echo $! >launcher.pid' >>launch; chmod +x launch; ./launch", timeout=600)
+    try:
+        alice.until(alice.node_ready, "the node being Ready")
+        go_on(alice, "launcher", kills)
+    finally:
+        alice.on_host("nodens-rootless down; ./join", timeout=600)
+        alice.until(alice.node_ready, "the node being Ready again")
+
+
+def test_pods_go_on_while_the_api_server_is_away_and_their_status_catches_up(alice: Alice, api_away: int) -> None:
+    ports, before = prepare(alice), alice.life("web")
+    alice.pod("ends", container(f"sleep {api_away // 2}; echo done"), restartPolicy="Never")
+    alice.ready("ends")
+    with watched(alice, ports) as traffic, away(alice):
+        time.sleep(api_away)
+        check_ports(traffic, ports, "nothing, without an API server", 0)
+        assert "web" in alice.in_node("nodens ps") if alice.cluster.record["runtime"] == "nodens" else True
+    alice.phase("ends", "Succeeded")
+    alice.until(alice.node_ready, "the node being Ready")
+    assert alice.life("web") == before, "the pod's container was started again"
+    alice.pod("later", container(FOREVER))
+    alice.ready("later")
 
 
 def down_and_up(alice: Alice) -> None:
