@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from .. import cluster
 from ..cluster import Cluster
@@ -28,10 +29,12 @@ def target(args: argparse.Namespace, directory: Path) -> Iterator[Cluster]:
     if args.cluster:
         yield cluster.find(args.cluster)
         return
-    wanted = cluster.Options(name=f"e2e-{os.getpid()}", runtime=args.runtime, kernel=args.kernel, memory="6G", registry="none")
+    wanted = cluster.Options(name=f"e2e-{os.getpid()}", runtime=args.runtime, kernel=args.kernel, memory="6G", registry="none",
+                             rootless=args.rootless)
     made = cluster.up(wanted)
     try:
-        node.prepare(made)
+        if not args.rootless:
+            node.prepare(made)
         yield made
     finally:
         made.copy_logs(directory / "cluster")
@@ -52,7 +55,15 @@ def names_of(args: argparse.Namespace) -> dict[str, list[str]]:
 
 def new_directory(args: argparse.Namespace) -> Path:
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    return BUILD / "e2e" / f"{args.runtime}-{args.set or 'focus'}-{stamp}"
+    return BUILD / "e2e" / f"{'rootless-' if args.rootless else ''}{args.runtime}-{args.set or 'focus'}-{stamp}"
+
+
+def node_kind(args: argparse.Namespace) -> str:
+    return selection.ROOTLESS if args.rootless else selection.ROOTFUL
+
+
+def facts_of(args: argparse.Namespace) -> dict[str, Any]:
+    return {"set": args.set, "runtime": args.runtime, "kernel": args.kernel, "node": node_kind(args)}
 
 
 def suite_of(name: str, where: Cluster) -> Suite:
@@ -61,13 +72,13 @@ def suite_of(name: str, where: Cluster) -> Suite:
 
 def run_tests(args: argparse.Namespace) -> Verdict:
     known = selection.exclusions()
-    parts = {name: judge.split(names, args.kernel, known) for name, names in names_of(args).items()}
+    parts = {name: judge.split(names, args.kernel, known, node_kind(args)) for name, names in names_of(args).items()}
     count = sum(len(chosen) for chosen, _ in parts.values())
     verdict = Verdict(excluded=[item for _, excluded in parts.values() for item in excluded])
     if not count:
         raise Failure("every test of this choice is in the list of exclusions (tests/cluster/excluded.toml)")
     directory = new_directory(args)
-    machine.say(f"{count} tests on {args.runtime} ({len(verdict.excluded)} excluded), {args.processes} at once; "
+    machine.say(f"{count} tests on a {node_kind(args)} node with {args.runtime} ({len(verdict.excluded)} excluded), {args.processes} at once; "
                 f"logs: {directory}")
     started, tested = time.monotonic(), report.commit()     # the tree may go on while the tests run
     with target(args, directory) as where:
@@ -76,8 +87,7 @@ def run_tests(args: argparse.Namespace) -> Verdict:
                 judge.judge(suite_of(name, where), chosen, args.processes, directory / name, verdict)
     seconds = time.monotonic() - started
     print(report.summary(f"{args.set or args.focus} on {args.runtime}", verdict, seconds, directory))
-    facts = {"set": args.set, "focus": args.focus, "runtime": args.runtime, "kernel": args.kernel, "commit": tested}
-    report.write(directory / "result.json", facts, verdict, seconds)
+    report.write(directory / "result.json", facts_of(args) | {"focus": args.focus, "commit": tested}, verdict, seconds)
     return verdict
 
 
@@ -88,8 +98,7 @@ def run_own_images(args: argparse.Namespace) -> Verdict:
         verdict = own_images.run(where, directory / "pods")
     seconds = time.monotonic() - started
     print(report.summary(f"the project's own images on {args.runtime}", verdict, seconds, directory))
-    facts = {"set": args.set, "runtime": args.runtime, "kernel": args.kernel}
-    report.write(directory / "result.json", facts, verdict, seconds)
+    report.write(directory / "result.json", facts_of(args), verdict, seconds)
     return verdict
 
 
@@ -103,7 +112,7 @@ def check_excluded(args: argparse.Namespace) -> int:
     everything = {suite: list_tests(suite, "") for suite in ("e2e", "e2e-node")}
     stale = stale_entries([name for names in everything.values() for name in names], known)
     asked = names_of(args) if args.set or args.focus else {"e2e": everything["e2e"]}
-    excluded = [(suite, *item) for suite, names in asked.items() for item in judge.split(names, args.kernel, known)[1]]
+    excluded = [(suite, *item) for suite, names in asked.items() for item in judge.split(names, args.kernel, known, node_kind(args))[1]]
     directory = new_directory(args)
     passing = []
     if excluded:
@@ -123,7 +132,7 @@ def check_excluded(args: argparse.Namespace) -> int:
 
 def list_names(args: argparse.Namespace) -> int:
     for names in names_of(args).values():
-        chosen, excluded = judge.split(names, args.kernel, selection.exclusions())
+        chosen, excluded = judge.split(names, args.kernel, selection.exclusions(), node_kind(args))
         for name in chosen:
             print(name)
         for name, entry in excluded:
@@ -137,7 +146,8 @@ def options(parser: argparse.ArgumentParser) -> None:
                         help=f"{sets}; {OWN_IMAGES}: our own test images as pods; {REPORT}: no tests, but docs/upstream-tests.md")
     parser.add_argument("--focus", metavar="RE", help="tests whose full names match (Go's syntax), instead of a set")
     parser.add_argument("--runtime", choices=RUNTIMES, default="containerd")
-    parser.add_argument("--kernel", choices=("uml", "debian"), default="uml", help="of the node")
+    parser.add_argument("--kernel", choices=("uml", "uml-nft", "debian"), help="of the node (default: uml; uml-nft for a rootless node)")
+    parser.add_argument("--rootless", action="store_true", help="on a rootless node")
     parser.add_argument("--cluster", metavar="NAME", help="a cluster that is up already; default: a new one for this run")
     parser.add_argument("--processes", type=int, default=PROCESSES, help=f"tests at once (default: {PROCESSES})")
     parser.add_argument("--list", action="store_true", help="only say which tests would run")
@@ -146,6 +156,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
+    args.kernel = args.kernel or ("uml-nft" if args.rootless else "uml")
     if args.set == REPORT:
         scores.write()
         print(scores.DOCUMENT.relative_to(TOP))

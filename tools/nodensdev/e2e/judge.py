@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ..env import machine
 from .outcome import Outcome
-from .selection import Exclusion, exclusion_of
+from .selection import ROOTFUL, Exclusion, exclusion_of
 from .suite import Suite
 
 RETRIES = 2
@@ -37,11 +37,11 @@ class Verdict:
         return {name: len(items) for name, items in fields.items()}
 
 
-def split(names: list[str], kernel: str, known: list[Exclusion]) -> tuple[list[str], list[tuple[str, Exclusion]]]:
+def split(names: list[str], kernel: str, known: list[Exclusion], node: str = ROOTFUL) -> tuple[list[str], list[tuple[str, Exclusion]]]:
     """The tests to run, and those that cannot run here, with their entries."""
     chosen, left = [], []
     for name in names:
-        entry = exclusion_of(name, kernel, known)
+        entry = exclusion_of(name, kernel, known, node)
         if entry:
             left.append((name, entry))
         else:

@@ -7,12 +7,13 @@ from typing import Any
 
 from ..command import Failure
 from ..project import BUILD, TOP
+from .selection import ROOTLESS
 
 RESULTS = BUILD / "e2e"
 DOCUMENT = TOP / "docs" / "upstream-tests.md"
 HEAD = """# Results of Kubernetes' own tests
 
-*Written by `tools/dev e2e report` from the newest run of every set (`tools/dev e2e SET --runtime NAME`); do not edit.*
+*Written by `tools/dev e2e report` from the newest run of every set (`tools/dev e2e SET --runtime NAME`, and `--rootless`); do not edit.*
 
 Kubernetes' own end-to-end tests, on a cluster of the testbed with one node.
 A test counts as failed if it failed among others and twice more alone; *only alone* counts the tests that passed then.
@@ -24,20 +25,25 @@ A test counts as failed if it failed among others and twice more alone; *only al
 
 
 def newest(results: Path = RESULTS) -> list[dict[str, Any]]:
-    """The newest result by set, runtime and kernel."""
-    found: dict[tuple[str, str, str], dict[str, Any]] = {}
+    """The newest result by set, runtime, kernel and kind of node."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
     for path in results.glob("*/result.json"):
         data = json.loads(path.read_text())
-        key = (data.get("set") or "", data["runtime"], data["kernel"])
+        key = (data.get("set") or "", data["runtime"], place(data))
         if key[0] and data["date"] >= found.get(key, data)["date"]:
             found[key] = data
     return [found[key] for key in sorted(found)]
 
 
+def place(data: dict[str, Any]) -> str:
+    """The kernel, and that the node is a rootless one."""
+    return f"rootless, {data['kernel']}" if data.get("node") == ROOTLESS else str(data["kernel"])
+
+
 def line(data: dict[str, Any]) -> str:
     counts = data["counts"]
     numbers = [counts[name] for name in ("passed", "flaky", "failed", "skipped", "excluded", "missing")]
-    cells = [data["set"], data["runtime"], data["kernel"], *numbers, f"{data['seconds'] / 60:.0f}", data["date"], data["commit"]]
+    cells = [data["set"], data["runtime"], place(data), *numbers, f"{data['seconds'] / 60:.0f}", data["date"], data["commit"]]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
@@ -53,7 +59,7 @@ def details(data: dict[str, Any]) -> list[str]:
     found += [f"- not reached: {name}" for name in data["missing"]]
     reasons = Counter(item["reason"] for item in data["excluded"])
     found += [f"- excluded: {count} x {reason}" for reason, count in reasons.most_common()]
-    return [f"\n## {data['set']} on {data['runtime']} ({data['kernel']})", *found] if found else []
+    return [f"\n## {data['set']} on {data['runtime']} ({place(data)})", *found] if found else []
 
 
 def write() -> None:

@@ -22,6 +22,8 @@ TIMEOUT = "4h"
 E2E_ARGUMENTS = ["--provider=skeleton", "--num-nodes=1", "--minStartupPods=0", "--allowed-not-ready-nodes=0",
                  "--disable-log-dump=true"]
 ON_NODE = "/var/tmp/e2e-node"
+# The same for a rootless node: its directory, and what the host calls it.
+IN_ROOTLESS, OF_ROOTLESS = "/var/lib/e2e-node", "/home/alice/.local/share/nodens/default/lib/e2e-node"
 # The node suite would check the host first; its tests find out the same.
 SYSTEM_SPEC = 'os: Linux\nkernelSpec:\n  versions: [".*"]\n'
 ACCOUNT = """
@@ -101,7 +103,10 @@ class ClusterSuite:
         One test asks for the kubelet's range, and takes the host for the node.
         """
         path.parent.mkdir()
-        words = " ".join(f"'{word}'" for word in self.cluster.command([*self.cluster.ssh_command(1), "--", "getsubids"]))
+        rootless = bool(self.cluster.record.get("rootless"))
+        remote = [*self.cluster.ssh_command(1, "alice" if rootless else "root"), "--",
+                  *(["nodens-rootless", "shell", "--"] if rootless else []), "getsubids"]
+        words = " ".join(f"'{word}'" for word in self.cluster.command(remote))
         path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         path.chmod(0o755)
 
@@ -115,27 +120,37 @@ class NodeSuite:
     def run(self, names: list[str], processes: int, directory: Path) -> list[Outcome]:
         begin(directory, names)
         self.install()
-        endpoint = find_runtime(self.cluster.record["runtime"]).socket
-        command = [f"{ON_NODE}/e2e_node.test", "--ginkgo.no-color", "--ginkgo.v", f"--ginkgo.focus={exactly(names)}",
-                   f"--ginkgo.timeout={TIMEOUT}", f"--ginkgo.json-report={ON_NODE}/report.json",
-                   f"--ginkgo.junit-report={ON_NODE}/junit.xml", "--start-services=false", "--prepull-images=false",
-                   f"--system-spec-file={ON_NODE}/system.yaml", f"--host=https://{CONTROL_PLANE}:6443",
+        endpoint, place = find_runtime(self.cluster.record["runtime"]).socket, IN_ROOTLESS if self.rootless else ON_NODE
+        command = [f"{place}/e2e_node.test", "--ginkgo.no-color", "--ginkgo.v", f"--ginkgo.focus={exactly(names)}",
+                   f"--ginkgo.timeout={TIMEOUT}", f"--ginkgo.json-report={place}/report.json",
+                   f"--ginkgo.junit-report={place}/junit.xml", "--start-services=false", "--prepull-images=false",
+                   f"--system-spec-file={place}/system.yaml", f"--host=https://{CONTROL_PLANE}:6443",
                    f"--bearer-token={self.token()}", f"--node-name={node_name(1)}", f"--container-runtime-endpoint={endpoint}"]
-        done = self.cluster.node_exec(command, timeout=None)
+        run = self.cluster.rootless_exec if self.rootless else self.cluster.node_exec
+        done = run(command, timeout=None)
         (directory / "log").write_text(done.stdout + done.stderr)
         for name in ("report.json", "junit.xml"):
-            (directory / name).write_text(self.cluster.node_exec(["cat", f"{ON_NODE}/{name}"]).stdout or "[]")
+            (directory / name).write_text(self.cluster.node_exec(["cat", f"{self.on_host}/{name}"]).stdout or "[]")
         return outcomes_in(directory)
+
+    @property
+    def rootless(self) -> bool:
+        return bool(self.cluster.record.get("rootless"))
+
+    @property
+    def on_host(self) -> str:
+        return OF_ROOTLESS if self.rootless else ON_NODE
 
     def install(self) -> None:
         """Copies the suite to the node, once; each run begins without the last one's report."""
-        clean = f"mkdir -p {ON_NODE}; rm -f {ON_NODE}/*.json {ON_NODE}/*.xml; cat >{ON_NODE}/system.yaml"
-        self.cluster.node_exec(["sh", "-c", clean], stdin=SYSTEM_SPEC)
-        if self.cluster.node_exec(["test", "-x", f"{ON_NODE}/e2e_node.test"]).returncode == 0:
+        place, user = self.on_host, "alice" if self.rootless else "root"
+        clean = f"mkdir -p {place}; rm -f {place}/*.json {place}/*.xml; cat >{place}/system.yaml"
+        self.cluster.node_exec(["sh", "-c", clean], stdin=SYSTEM_SPEC, user=user)
+        if self.cluster.node_exec(["test", "-x", f"{place}/e2e_node.test"]).returncode == 0:
             return
-        receive = f"cat >{ON_NODE}/copy && chmod 755 {ON_NODE}/copy && mv {ON_NODE}/copy {ON_NODE}/e2e_node.test"
+        receive = f"cat >{place}/copy && chmod 755 {place}/copy && mv {place}/copy {place}/e2e_node.test"
         with open(goprograms.ensure("e2e-node") / "e2e_node.test", "rb") as program:
-            command = self.cluster.command([*self.cluster.ssh_command(1), "--", receive])
+            command = self.cluster.command([*self.cluster.ssh_command(1, user), "--", receive])
             done = subprocess.run(command, stdin=program, capture_output=True, text=True)
         if done.returncode != 0:
             raise Failure(f"cannot copy the node suite to the node: {done.stderr.strip()}")
