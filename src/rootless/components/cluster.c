@@ -209,6 +209,12 @@ static struct nd_error *check_plugins(const struct rootless_cluster *c) {
         return nullptr;
 }
 
+/* As large as the tap's: a helper copies packet by packet, so that small ones cost throughput. The
+ * links of other drivers have the MTU of a network of the host. */
+static uint32_t pod_mtu(const struct rootless_config *config) {
+        return config->net == NET_DRIVER_PASTA || config->net == NET_DRIVER_SLIRP ? config->mtu : 0;
+}
+
 struct nd_error *rootless_cluster_check(const struct rootless_config *config, const char *machine,
                                         struct rootless_cluster *ret) {
         nd_cleanup(rootless_cluster_done) struct rootless_cluster c = {.machine = machine,
@@ -217,12 +223,15 @@ struct nd_error *rootless_cluster_check(const struct rootless_config *config, co
                                                                        .offset = config->offset,
                                                                        .taint = config->taint,
                                                                        .no_cgroups = config->no_cgroups,
-                                                                       .server_tls_bootstrap = config->server_tls_bootstrap};
+                                                                       .server_tls_bootstrap = config->server_tls_bootstrap,
+                                                                       .mtu = pod_mtu(config)};
 
         nd_try(parse_runtime(config->runtime, &c.runtime));
         nd_try(rootless_cluster_node_name(config, &c.node_name));
-        if (config->peers)
+        if (config->peers) {
                 nd_try(rootless_overlay_plan_make(config, c.node_name, &c.overlay));
+                c.mtu = c.overlay.mtu;
+        }
         nd_try(take_addresses(config, &c));
         if (c.labels && !labels_valid(c.labels))
                 return nd_error_new(ND_INVALID, 0, "invalid --labels '%s': must be KEY=VALUE,...", c.labels);

@@ -20,6 +20,7 @@ struct rootless_cluster {
         const char *node_ip;                  /* nullptr = chosen by the kubelet */
         const char *labels;                   /* nullptr = none */
         const char *pod_cidr;                 /* one network, IPv4 or IPv6 */
+        uint32_t mtu;                         /* of pods; 0 = the CNI plugin's default */
         struct rootless_overlay_plan overlay; /* file nullptr = pods of other nodes are not reached */
         uint32_t offset;                      /* added to the kubelet's port */
         struct nd_strings dns;                /* addresses of the cluster's DNS service */

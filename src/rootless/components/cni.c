@@ -14,9 +14,9 @@ static void add_bridge(struct nd_json_out *out, const struct rootless_cluster *c
         nd_json_bool(out, "isGateway", true);
         /* To masquerade would hide pods from those of other nodes: the overlay has a rule for it. */
         nd_json_bool(out, "ipMasq", !cluster->overlay.file);
-        if (cluster->overlay.file)
-                nd_json_number(out, "mtu", cluster->overlay.mtu);
         nd_json_bool(out, "hairpinMode", true);
+        if (cluster->mtu)
+                nd_json_number(out, "mtu", cluster->mtu);
         nd_json_open(out, "ipam", '{');
         nd_json_string(out, "type", "host-local");
         nd_json_open(out, "ranges", '[');

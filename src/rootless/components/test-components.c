@@ -172,6 +172,29 @@ static void kube_proxy_leaves_the_hosts_sysctls_alone([[maybe_unused]] void **st
         assert_string_equal(string_at(network, "/plugins/1/type"), "portmap");
 }
 
+static void pods_have_the_mtu_of_a_helpers_tap([[maybe_unused]] void **state) {
+        static const enum rootless_net_driver drivers[] = {NET_DRIVER_PASTA, NET_DRIVER_SLIRP, NET_DRIVER_LXC,
+                                                           NET_DRIVER_HOST};
+
+        for (size_t i = 0; i < nd_count_of(drivers); i++) {
+                scratch_directory top = machine();
+                struct rootless_config config = settings(top);
+                nd_autofree char *join = config.join;
+                nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+                nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+                nd_autojson yyjson_doc *network = nullptr;
+
+                config.net = drivers[i];
+                config.mtu = 40000;
+                make(top, &config, &cluster, &plan);
+                network = parse(&plan, "/etc/cni/net.d/10-nodens.conflist");
+                if (drivers[i] == NET_DRIVER_PASTA || drivers[i] == NET_DRIVER_SLIRP)
+                        assert_int_equal(yyjson_get_int(yyjson_doc_ptr_get(network, "/plugins/0/mtu")), 40000);
+                else
+                        assert_null(yyjson_doc_ptr_get(network, "/plugins/0/mtu"));
+        }
+}
+
 /* The kubelet's context and the current one; the controller's is not for the node. */
 static void credentials_are_inlined_by_context([[maybe_unused]] void **state) {
         scratch_directory top = machine();
@@ -353,6 +376,7 @@ int main(void) {
                 cmocka_unit_test(the_cluster_signs_the_kubelets_certificate_on_request),
                 cmocka_unit_test(without_cgroups_the_kubelet_makes_none),
                 cmocka_unit_test(kube_proxy_leaves_the_hosts_sysctls_alone),
+                cmocka_unit_test(pods_have_the_mtu_of_a_helpers_tap),
                 cmocka_unit_test(credentials_are_inlined_by_context),
                 cmocka_unit_test(the_controllers_credentials_stay_outside),
                 cmocka_unit_test(a_kubeconfig_that_cannot_be_used_is_refused),
