@@ -252,7 +252,7 @@ static void check_map_program(struct cli_findings *findings, const char *name) {
                                  nd_strdup("apt reinstall uidmap"));
 }
 
-/* "systemd 257 (257.9-1)"; the number in parentheses is the distribution's and may have any form. */
+/* "systemd 257 (257.9-1)"; what is in parentheses is the distribution's and may have any form. */
 static unsigned systemd_version(const char *said) {
         uint32_t version = 0;
         nd_autofree char *number = nullptr;

@@ -123,8 +123,8 @@ static void write_role(struct nd_text *text, const struct rootless_manifest_sett
 
 /* ---- the policy for sysctls ---- */
 
-/* The names of sysctls, as Kubernetes allows them, with dots; '*' at the end makes a prefix. Nothing
- * in them ends a text of CEL or of YAML. */
+/* The names of sysctls, as Kubernetes allows them, with dots; '*' at the end makes a prefix.
+ * Nothing in them ends a text of CEL or of YAML. */
 static struct nd_error *check_sysctls(const char *text, struct nd_strings *ret) {
         nd_autofree char *copy = nd_strdup(text);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* settings.h - settings of the controller: options first, then the environment, then defaults
  *
- *      --kubeconfig            NODENS_CONTROLLER_KUBECONFIG    required; `nodens-rootless controller` adds that of --join
+ *      --kubeconfig            NODENS_CONTROLLER_KUBECONFIG    required; or that of `up --join`
  *      --node-name             NODENS_NODE_NAME                the name of the node
  *      --node-ports            NODENS_NODE_PORTS               30000-32767
  *      --load-balancer-ports   NODENS_LOAD_BALANCER_PORTS      none

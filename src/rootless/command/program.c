@@ -43,6 +43,11 @@
                  .offset = FIELD(bind),                                                                                       \
                  .argument = "PATH[:ro],...",                                                                                 \
                  .help = "Additional host paths to mount in the node at the same paths"},                                     \
+                {.name = "devices",                                                                                           \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(devices),                                                                                    \
+                 .argument = "PATH,...",                                                                                      \
+                 .help = "Character devices of the host to mount in the node, such as GPUs"},                                 \
                 {.name = "publish",                                                                                           \
                  .letter = 'p',                                                                                               \
                  .kind = ND_OPTION_TEXT,                                                                                      \
@@ -121,6 +126,12 @@
                  .argument = "NUMBER",                                                                                        \
                  .least = 1,                                                                                                  \
                  .help = "Number to add to the host's ports of kubelet and Services, for a second node of a host"},           \
+                {.name = "cdi",                                                                                               \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(cdi),                                                                                        \
+                 .argument = "DIRECTORY",                                                                                     \
+                 .values = ND_VALUES_DIRECTORY,                                                                               \
+                 .help = "Directory with CDI files, besides /etc/cdi and /var/run/cdi of the node"},                          \
                 {.name = "no-cgroups",                                                                                        \
                  .kind = ND_OPTION_FLAG,                                                                                      \
                  .offset = FIELD(no_cgroups),                                                                                 \

@@ -26,6 +26,7 @@ void rootless_cluster_done(struct rootless_cluster *cluster) {
         free(cluster->node_name);
         free(cluster->path);
         rootless_overlay_plan_done(&cluster->overlay);
+        free(cluster->cdi);
         nd_strings_done(&cluster->dns);
         nd_strings_done(&cluster->programs);
         nd_strings_done(&cluster->cni);
@@ -162,6 +163,15 @@ static struct nd_error *take_programs(const struct rootless_config *config, stru
         return nullptr;
 }
 
+static struct nd_error *take_cdi(const char *given, struct rootless_cluster *c) {
+        nd_autofree char *path = nd_format("%s%s", c->machine, given), *real = realpath(path, nullptr);
+
+        if (given[0] != '/' || !real)
+                return nd_error_new(ND_INVALID, errno, "invalid --cdi '%s': not a directory with an absolute path", given);
+        c->cdi = nd_strdup(real + strlen(c->machine)); /* in the node it has this path */
+        return nullptr;
+}
+
 static char *find_in(const struct rootless_cluster *c, const char *directory, const char *name) {
         nd_autofree char *path = nd_format("%s/%s", directory, name), *real = nd_format("%s%s", c->machine, path);
 
@@ -238,6 +248,8 @@ struct nd_error *rootless_cluster_check(const struct rootless_config *config, co
         if (c.max_pods > PODS_CEILING)
                 return nd_error_new(ND_INVALID, 0, "invalid --max-pods %u: must be at most %d", c.max_pods, PODS_CEILING);
         nd_try(take_programs(config, &c));
+        if (config->cdi)
+                nd_try(take_cdi(config->cdi, &c));
         nd_try(check_plugins(&c));
         *ret = nd_take(c, (struct rootless_cluster) {});
         return nullptr;

@@ -30,6 +30,7 @@ struct rootless_cluster {
         bool server_tls_bootstrap;            /* the cluster signs the kubelet's serving certificate */
         struct nd_strings programs;           /* directories of --programs */
         char *path;                           /* PATH of the components */
+        char *cdi;                  /* a directory with CDI files; nullptr = none */
         struct nd_strings cni;                /* directories with CNI plugins, in order of search */
         struct rootless_credentials credentials;
         /* Stands for the host's root when programs are looked up; "" but in tests. */

@@ -30,6 +30,14 @@ static void add_program(struct nd_json_out *out, const struct rootless_cluster *
                 nd_json_string(out, key, path);
 }
 
+static void add_cdi(struct nd_json_out *out, const char *directory) {
+        nd_json_open(out, "cdi", '[');
+        nd_json_string(out, nullptr, "/etc/cdi");
+        nd_json_string(out, nullptr, "/var/run/cdi");
+        nd_json_string(out, nullptr, directory);
+        nd_json_close(out, ']');
+}
+
 static struct nd_error *nodens_files(const struct rootless_cluster *cluster, struct rootless_bindplan *plan) {
         nd_autotext struct nd_text text = ND_TEXT(CONFIG_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
@@ -41,6 +49,8 @@ static struct nd_error *nodens_files(const struct rootless_cluster *cluster, str
                 nd_json_string(&out, nullptr, *directory);
         }
         nd_json_close(&out, ']');
+        if (cluster->cdi)
+                add_cdi(&out, cluster->cdi);
         add_program(&out, cluster, "crun", "crun");
         add_program(&out, cluster, "init", "catatonit");
         add_program(&out, cluster, "monitor", "nodens-mon");
@@ -98,8 +108,13 @@ static void add_containerd_config(struct nd_text *text, const struct rootless_cl
                           "  disable_apparmor = true\n"
                           "  restrict_oom_score_adj = true\n"
                           "  disable_hugetlb_controller = true\n"
-                          "  tolerate_missing_hugetlb_controller = true\n"
-                          "[plugins.'io.containerd.cri.v1.runtime'.cni]\n"
+                          "  tolerate_missing_hugetlb_controller = true\n");
+        if (cluster->cdi) {
+                nd_text_add(text, "  cdi_spec_dirs = ['/etc/cdi', '/var/run/cdi', ");
+                add_string(text, cluster->cdi);
+                nd_text_add(text, "]\n");
+        }
+        nd_text_add(text, "[plugins.'io.containerd.cri.v1.runtime'.cni]\n"
                           "  conf_dir = '/etc/cni/net.d'\n");
         add_plugin_directories(text, cluster);
         nd_text_add(text, "[plugins.'io.containerd.cri.v1.runtime'.containerd]\n"

@@ -136,6 +136,26 @@ static void the_cluster_signs_the_kubelets_certificate_on_request([[maybe_unused
         assert_true(yyjson_is_true(yyjson_doc_ptr_get(doc, "/serverTLSBootstrap")));
 }
 
+static void both_runtimes_find_the_users_cdi_files([[maybe_unused]] void **state) {
+        static const char *const runtimes[] = {"nodens-cri", "containerd"};
+        scratch_directory top = machine();
+
+        add_program(top, "usr/bin/containerd");
+        add_program(top, "usr/bin/containerd-shim-runc-v2");
+        for (size_t i = 0; i < nd_count_of(runtimes); i++) {
+                struct rootless_config config = settings(top);
+                nd_autofree char *join = config.join;
+                nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+                nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+
+                config.runtime = (char *) runtimes[i];
+                config.cdi = (char *) "/home/u/k8s";
+                make(top, &config, &cluster, &plan);
+                expect_contains(find(&plan, i == 0 ? "/etc/nodens/cri.yaml" : "/etc/containerd/config.toml")->source,
+                                "\"/home/u/k8s\"");
+        }
+}
+
 static void without_cgroups_the_kubelet_makes_none([[maybe_unused]] void **state) {
         scratch_directory top = machine();
         struct rootless_config config = settings(top);
@@ -319,6 +339,8 @@ static void invalid_settings_are_refused([[maybe_unused]] void **state) {
                 {offsetof(struct rootless_config, cluster_dns), "a,b", "--cluster-dns"},
                 {offsetof(struct rootless_config, programs), "relative", "--programs"},
                 {offsetof(struct rootless_config, programs), "/absent", "--programs"},
+                {offsetof(struct rootless_config, cdi), "relative", "--cdi"},
+                {offsetof(struct rootless_config, cdi), "/absent", "--cdi"},
         };
         scratch_directory top = machine();
 
@@ -374,6 +396,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(the_kubelet_runs_in_a_user_namespace),
                 cmocka_unit_test(the_cluster_signs_the_kubelets_certificate_on_request),
+                cmocka_unit_test(both_runtimes_find_the_users_cdi_files),
                 cmocka_unit_test(without_cgroups_the_kubelet_makes_none),
                 cmocka_unit_test(kube_proxy_leaves_the_hosts_sysctls_alone),
                 cmocka_unit_test(pods_have_the_mtu_of_a_helpers_tap),

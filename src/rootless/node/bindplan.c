@@ -3,8 +3,10 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <linux/major.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include "base/strings.h"
 #include "base/text.h"
@@ -231,6 +233,42 @@ static struct nd_error *add_program_directory(struct rootless_bindplan *plan, co
         return add_path(plan, facts, "--programs", word, true);
 }
 
+static struct nd_error *add_cdi_directory(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts,
+                                          const char *word) {
+        return add_path(plan, facts, "--cdi", word, true);
+}
+
+/* By a terminal or a keyboard, processes in the node could type into a shell of the user; by kmsg
+ * they could read the host's log. */
+static bool device_denied(dev_t device) {
+        static const unsigned denied[] = {TTY_MAJOR, TTYAUX_MAJOR, VCS_MAJOR, INPUT_MAJOR};
+        unsigned number = major(device);
+
+        for (size_t i = 0; i < nd_count_of(denied); i++)
+                if (number == denied[i])
+                        return true;
+        return (number >= UNIX98_PTY_MASTER_MAJOR && number < UNIX98_PTY_SLAVE_MAJOR + UNIX98_PTY_MAJOR_COUNT) ||
+               device == makedev(MEM_MAJOR, 1) || device == makedev(MEM_MAJOR, 4) || device == makedev(MEM_MAJOR, 11) ||
+               device == makedev(MISC_MAJOR, 223); /* mem, port, kmsg; uinput */
+}
+
+static struct nd_error *add_device(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts,
+                                   const char *word) {
+        nd_autofree char *path = nd_format("%s%s", facts->machine, word), *canonical = realpath(path, nullptr);
+        const char *seen = canonical ? canonical + strlen(facts->machine) : word;
+        struct stat st;
+
+        if (!canonical || stat(canonical, &st) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "--devices %s", word);
+        if (!S_ISCHR(st.st_mode) || !within(seen, "/dev"))
+                return refuse("--devices", word, "not a character device below /dev");
+        if (device_denied(st.st_rdev))
+                return refuse("--devices", word,
+                              "terminals, input devices and memory of the host are not allowed in the node");
+        (void) add(plan, BIND_FILE, seen, seen);
+        return nullptr;
+}
+
 /* Calls a function for each word of a list. */
 static struct nd_error *add_list(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts, const char *list,
                                  const char *separator,
@@ -243,7 +281,8 @@ static struct nd_error *add_list(struct rootless_bindplan *plan, const struct ro
                 if (!*word)
                         continue;
                 if (++count > BINDS_CEILING)
-                        return nd_error_new(ND_INVALID, 0, "more than %d paths in --bind or --programs", BINDS_CEILING);
+                        return nd_error_new(ND_INVALID, 0, "more than %d paths in --bind, --programs or --devices",
+                                            BINDS_CEILING);
                 nd_try(add_word(plan, facts, word));
         }
         return nullptr;
@@ -302,6 +341,8 @@ struct nd_error *rootless_bindplan_make(const struct rootless_bindplan_facts *fa
         add(&plan, BIND_TREE, facts->api, facts->api)->read_only = true;
         nd_try(add_list(&plan, facts, facts->binds, ",", add_bind));
         nd_try(add_list(&plan, facts, facts->programs, ":", add_program_directory));
+        nd_try(add_list(&plan, facts, facts->devices, ",", add_device));
+        nd_try(add_list(&plan, facts, facts->cdi, "\n", add_cdi_directory));
         if (facts->more)
                 add_more(&plan, facts->more);
         *ret = nd_take(plan, (struct rootless_bindplan) {});

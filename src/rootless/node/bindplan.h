@@ -63,6 +63,8 @@ struct rootless_bindplan_facts {
         const char *resolv;  /* text of resolv.conf */
         /* value of --programs: directories separated by colons, read-only; nullptr = none */
         const char *programs;
+        const char *devices; /* value of --devices: "PATH,..."; nullptr = none */
+        const char *cdi;     /* a directory with CDI files, read-only; nullptr = none */
         /* entries to append; nullptr = none */
         const struct rootless_bindplan *more;
         bool own_network; /* sysfs can be mounted only with a network namespace of our own */

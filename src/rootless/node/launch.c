@@ -67,6 +67,8 @@ struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const 
                                                                          .binds = config->bind,
                                                                          .resolv = resolv,
                                                                          .programs = config->programs,
+                                                                         .devices = config->devices,
+                                                                         .cdi = config->cdi,
                                                                          .more = more,
                                                                          .own_network = config->net != NET_DRIVER_HOST},
                                       ret);

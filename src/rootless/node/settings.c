@@ -19,6 +19,7 @@ static const struct text_setting {
         TEXT("NODENS_NODE_IP", node_ip),   TEXT("NODENS_LABELS", labels),
         TEXT("NODENS_POD_CIDR", pod_cidr), TEXT("NODENS_CLUSTER_DNS", cluster_dns),
         TEXT("NODENS_PROGRAMS", programs), TEXT("NODENS_PEERS", peers),
+        TEXT("NODENS_DEVICES", devices),   TEXT("NODENS_CDI", cdi),
 #undef TEXT
 };
 

@@ -5,6 +5,7 @@
  *      --mtu       NODENS_MTU      65520
  *      --data      NODENS_DATA     $XDG_DATA_HOME/nodens/NAME; none by default for `run`
  *      --bind      NODENS_BIND     nothing
+ *      --devices   NODENS_DEVICES  none besides those of every node
  *
  * With --join (NODENS_JOIN) the node runs Kubernetes. The settings of it are checked where they are
  * used, in components/:
@@ -20,8 +21,9 @@
  *      --programs      NODENS_PROGRAMS     none: /usr and /opt
  *      --peers         NODENS_PEERS        none: pods of other nodes are not reached
  *      --offset        NODENS_OFFSET       0
+ *      --cdi           NODENS_CDI          none: /etc/cdi and /var/run/cdi
  *      --no-cgroups    NODENS_NO_CGROUPS   no
- *      --server-tls-bootstrap  NODENS_SERVER_TLS_BOOTSTRAP  no: the kubelet signs its own certificate */
+ *      --server-tls-bootstrap  NODENS_SERVER_TLS_BOOTSTRAP  no */
 #pragma once
 
 #include "base/option.h"
@@ -37,6 +39,8 @@ struct rootless_settings {
         const char *net;
         const char *data;
         const char *bind;
+        const char *devices;
+        const char *cdi;
         const char *publish;
         const char *join;
         const char *runtime;
@@ -63,8 +67,9 @@ struct rootless_config {
         char *name;
         enum rootless_net_driver net;
         uint32_t mtu;
-        char *data; /* canonical once created; nullptr = none */
-        char *bind; /* nullptr = none */
+        char *data;    /* canonical once created; nullptr = none */
+        char *bind;    /* nullptr = none */
+        char *devices; /* nullptr = none */
         /* Kubernetes in the node; unset ones are nullptr, 0 or false */
         char *join; /* absolute path of a kubeconfig; nullptr = no Kubernetes */
         char *runtime;
@@ -75,6 +80,7 @@ struct rootless_config {
         char *cluster_dns;
         char *programs; /* directories, separated by colons */
         char *peers;    /* absolute path of the list of nodes; nullptr = the node has no peers */
+        char *cdi;      /* a directory */
         uint32_t max_pods;
         uint32_t offset; /* added to the host's ports of the kubelet and of Services */
         bool taint;

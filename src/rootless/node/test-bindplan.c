@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unit/expect.h>
 
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <unit/scratch.h>
@@ -134,6 +136,61 @@ static void directories_of_programs_are_read_only([[maybe_unused]] void **state)
         expect_error(rootless_bindplan_make(&f, &refused), ND_DENIED, "--programs /home/u denied");
 }
 
+static void make_device(const char *top, const char *name, unsigned major_number, unsigned minor_number) {
+        nd_autofree char *path = nd_format("%s/dev/%s", top, name);
+
+        assert_int_equal(mknod(path, S_IFCHR | 0666, makedev(major_number, minor_number)), 0);
+}
+
+static void devices_of_the_host_are_added_on_request([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        nd_autofree char *directory = nd_format("%s/dev", top);
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        struct rootless_bindplan_facts f = facts(top);
+
+        (void) mkdir(directory, 0755);
+        make_device(top, "accelerator", 195, 0);
+        f.devices = "/dev/accelerator";
+        f.cdi = "/srv/models";
+        expect_ok(rootless_bindplan_make(&f, &plan));
+        assert_int_equal(find(&plan, "/dev/accelerator")->kind, BIND_FILE);
+        assert_true(find(&plan, "/srv/models")->read_only);
+}
+
+/* By the first ones, processes in the node could type into a shell of the user. */
+static void terminals_memory_and_files_are_not_devices_of_a_node([[maybe_unused]] void **state) {
+        static const struct {
+                const char *name;
+                unsigned major_number, minor_number;
+        } denied[] = {{"tty1", 4, 1},     {"console", 5, 1},   {"vcs1", 7, 1}, {"pts-3", 136, 3},  {"ptm", 128, 0},
+                      {"event0", 13, 64}, {"uinput", 10, 223}, {"mem", 1, 1},  {"kmsg-too", 1, 11}};
+        scratch_directory top = machine();
+        nd_autofree char *directory = nd_format("%s/dev", top), *sly = nd_format("%s/dev/sly", top),
+                         *file = nd_format("%s/srv/models", top);
+
+        (void) mkdir(directory, 0755);
+        for (size_t i = 0; i < nd_count_of(denied); i++) {
+                nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+                nd_autofree char *path = nd_format("/dev/%s", denied[i].name);
+                struct rootless_bindplan_facts f = facts(top);
+
+                make_device(top, denied[i].name, denied[i].major_number, denied[i].minor_number);
+                f.devices = path;
+                expect_error(rootless_bindplan_make(&f, &plan), ND_DENIED, "terminals, input devices and memory");
+        }
+        assert_int_equal(symlink(file, sly), 0);
+        for (size_t i = 0; i < 3; i++) {
+                nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+                struct rootless_bindplan_facts f = facts(top);
+
+                f.devices = (const char *const[]) {"/dev/sly", "/dev", "/srv/models"}[i];
+                expect_error(rootless_bindplan_make(&f, &plan), ND_DENIED, "not a character device below /dev");
+                f.devices = nullptr;
+                f.cdi = "/home/u/.ssh";
+                expect_error(rootless_bindplan_make(&f, &plan), ND_DENIED, "--cdi");
+        }
+}
+
 static void more_entries_come_last([[maybe_unused]] void **state) {
         scratch_directory top = machine();
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, more = {};
@@ -168,6 +225,8 @@ int main(void) {
                 cmocka_unit_test(bind_options_add_paths),
                 cmocka_unit_test(bind_options_for_sockets_and_keys_are_denied),
                 cmocka_unit_test(directories_of_programs_are_read_only),
+                cmocka_unit_test(devices_of_the_host_are_added_on_request),
+                cmocka_unit_test(terminals_memory_and_files_are_not_devices_of_a_node),
                 cmocka_unit_test(more_entries_come_last),
                 cmocka_unit_test(a_symbolic_link_to_a_denied_path_is_denied),
         };

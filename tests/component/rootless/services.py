@@ -563,7 +563,8 @@ def test_a_prefix_ends_at_a_dot_and_pods_without_sysctls_are_not_changed(plane: 
     assert admitted(plane, bare) == ([], None)
 
 
-@pytest.mark.parametrize("names", ["", "a'||true||'", "net core", "a,,b", "*", "net.core*", "a\nkind: Secret", "x" * 300, ",".join(["a"] * 40)])
+@pytest.mark.parametrize("names", ["", "a'||true||'", "net core", "a,,b", "*", "net.core*", "a\nkind: Secret",
+                                   "x" * 300, ",".join(["a"] * 40)])
 def test_names_that_could_leave_the_expression_are_refused(names: str) -> None:
     done = rootless("manifest", "--strip-sysctls", names, check=False)
     assert done.returncode != 0 and "--strip-sysctls" in done.stderr and done.stdout == ""
