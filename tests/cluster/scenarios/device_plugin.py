@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device plugin that offers /dev/fuse four times, run on the node: device_plugin.py RESOURCE.
+"""A device plugin that offers /dev/fuse four times, run on the node: device_plugin.py RESOURCE [NAME|PERMISSIONS].
+
+With NAME, which has a '=', it answers with this CDI device instead; PERMISSIONS of the device are rw otherwise.
 
 The kubelet's device plugin API (v1beta1) has four small messages here, which are written by hand: a program without generated code.
 """
@@ -13,6 +15,7 @@ import grpc
 DIRECTORY = "/var/lib/kubelet/device-plugins"
 SOCKET = f"{DIRECTORY}/story-fuse.sock"
 DEVICE = "/dev/fuse"
+ANSWER = sys.argv[2] if len(sys.argv) > 2 else "rw"
 
 
 def field(number: int, data: bytes | str) -> bytes:
@@ -32,7 +35,8 @@ def allocate(request: bytes, _context: grpc.ServicerContext) -> bytes:
     """One answer per container of the request, which is a list of them and nothing else."""
     answer, at = b"", 0
     while at < len(request):
-        answer += field(1, field(3, field(1, DEVICE) + field(2, DEVICE) + field(3, "rw")))
+        device = field(3, field(1, DEVICE) + field(2, DEVICE) + field(3, ANSWER))
+        answer += field(1, field(5, field(1, ANSWER)) if "=" in ANSWER else device)
         at += 2 + request[at + 1]
     return answer
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from .. import images, registry
 from ..env import chroot, disk, goprograms, guest, kernel, provision
 from . import addresses, controlplane, runtime
-from .options import OLD_KUBELETS, Options
+from .options import KUBELETS, Options
 
 KUBELET = "/usr/local/bin/kubelet"
 # cAdvisor looks for "cpu MHz", which User-mode Linux does not show. Only the kubelet may see the
@@ -78,7 +78,7 @@ def write(options: Options, number: int, pki: Path, exchange: Path, site: regist
         shutil.copy(source, tree / path)
     if options.kubelet:
         (tree / KUBELET[1:]).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(goprograms.ensure(OLD_KUBELETS[options.kubelet]) / "kubelet", tree / KUBELET[1:])
+        shutil.copy(goprograms.ensure(KUBELETS[options.kubelet]) / "kubelet", tree / KUBELET[1:])
     modes = {"usr/local/sbin/kubelet-on-uml": 0o755, "etc/ssh/ssh_host_ed25519_key": 0o600, "root/.ssh": 0o700, "root": 0o700}
     for path, mode in modes.items():
         (tree / path).chmod(mode)

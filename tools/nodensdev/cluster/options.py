@@ -18,6 +18,9 @@ RUNTIMES = ("containerd", "nodens")
 # Kubelets of older minors that a control plane of today may have: each has a set of
 # tests/peers/binaries.toml.
 OLD_KUBELETS = {"1.34": "kubelet-34", "1.33": "kubelet-33"}
+# Of the next minor the API server comes along, since a kubelet must not be newer than it.
+NEXT_KUBELETS = {"1.37": "kubernetes-1.37"}
+KUBELETS = OLD_KUBELETS | NEXT_KUBELETS
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Options:
     cpus: int = 2
     cgroup_driver: str = "cgroupfs"
     feature_gates: tuple[str, ...] = DEFAULT_GATES
-    kubelet: str | None = None         # a minor of OLD_KUBELETS; None: the control plane's own
+    kubelet: str | None = None         # a minor of KUBELETS; None: the control plane's own
     kubelet_gates: tuple[str, ...] | None = None    # None: those of all components; of an older kubelet: none
     kubelet_args: tuple[str, ...] = ()
     kubelet_config: dict[str, Any] = field(default_factory=dict)
@@ -80,8 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cgroup-driver", choices=("cgroupfs", "systemd"), default="cgroupfs")
     parser.add_argument("--feature-gates", default=",".join(DEFAULT_GATES), metavar="GATE=BOOL,...",
                         help=f"for all components (default: {','.join(DEFAULT_GATES)})")
-    parser.add_argument("--kubelet", choices=list(OLD_KUBELETS), metavar="VERSION",
-                        help=f"a stock kubelet of an older minor: {', '.join(OLD_KUBELETS)}")
+    parser.add_argument("--kubelet", choices=list(KUBELETS), metavar="VERSION",
+                        help=f"a stock kubelet of an older minor: {', '.join(OLD_KUBELETS)}; "
+                             f"or kubelet, kube-proxy and API server of the next: {', '.join(NEXT_KUBELETS)}")
     parser.add_argument("--kubelet-gates", metavar="GATE=BOOL,...",
                         help="for the kubelet, instead of --feature-gates (default with --kubelet: none, since it does "
                         "not start with a gate that it does not know)")

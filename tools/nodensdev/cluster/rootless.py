@@ -15,7 +15,7 @@ from ..command import Failure
 from ..env import cache, chroot, disk, goprograms, guest, kernel, provision
 from ..project import BUILD, INSIDE, TOP
 from . import addresses, runtime
-from .options import Options
+from .options import KUBELETS, Options
 
 USER, UID = "alice", 1000
 HOME = f"/home/{USER}"
@@ -23,6 +23,7 @@ FIRST_ID = 100000          # of alice's subordinate IDs, as adduser gives them
 POD_NETWORK = "10.244.{}.0/24"
 PROFILE = "/usr/local/etc/apparmor.d/nodens-rootless"
 PROGRAMS = ("kubelet", "kube-proxy", "kubectl")
+OTHER_PROGRAMS = f"{HOME}/kubernetes"      # those of another version than the control plane's
 CONTAINERD = ("containerd", "containerd-shim-runc-v2", "ctr")
 # The name of a runtime, as `nodens-rootless up --runtime` has it.
 RUNTIMES = {"nodens": "nodens-cri", "containerd": "containerd"}
@@ -66,6 +67,10 @@ echo "host {name} is set up"
 
 # Host ports of pods are published only if the user allows them.
 SETTINGS = "NODENS_HOST_PORTS=18000-18999\n"
+# A device that tests ask for (tests/cluster/scenarios/rootless/test_volumes.py).
+CDI = f"{HOME}/cdi"
+CDI_FILE = {"cdiVersion": "0.6.0", "kind": "story.example/device", "devices": [{"name": "one", "containerEdits": {
+    "deviceNodes": [{"path": "/dev/fuse"}], "env": ["STORY=from-cdi"]}}]}
 DELEGATION = "[Service]\nDelegate=cpu cpuset io memory pids\n"
 
 # Imports every archive of /share in a node of alice that has the data directory of her later node.
@@ -164,6 +169,12 @@ def write(options: Options, number: int, directory: Path, exchange: Path, site: 
         target = tree / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
+    if options.kubelet:
+        (tree / OTHER_PROGRAMS[1:]).mkdir(parents=True)
+        found = goprograms.ensure(KUBELETS[options.kubelet])
+        for program in ("kubelet", "kube-proxy"):
+            if (found / program).exists():
+                shutil.copy(found / program, tree / OTHER_PROGRAMS[1:])
     modes = {f"usr/local/sbin/as-{USER}": 0o755, f"{HOME[1:]}/join": 0o755, "etc/ssh/ssh_host_ed25519_key": 0o600, "root/.ssh": 0o700,
              "root": 0o700, f"{HOME[1:]}": 0o700, f"{HOME[1:]}/.ssh": 0o700}
     for path, mode in modes.items():
@@ -178,10 +189,11 @@ def script(options: Options, number: int) -> str:
 
 
 def join_command(options: Options, number: int) -> list[str]:
+    programs = ["--programs", OTHER_PROGRAMS] if options.kubelet else []
     return ["nodens-rootless", "up", "--join", f"{HOME}/join.kubeconfig", "--runtime", RUNTIMES[options.runtime],
             "--node-name", addresses.node_name(number), "--node-ip", addresses.node(number),
-            "--pod-cidr", POD_NETWORK.format(number), "--cluster-dns", addresses.CLUSTER_DNS,
-            *(["--peers", f"{HOME}/nodes"] if options.nodes > 1 else []), *options.rootless_args]
+            "--cdi", CDI, "--pod-cidr", POD_NETWORK.format(number), "--cluster-dns", addresses.CLUSTER_DNS,
+            *(["--peers", f"{HOME}/nodes"] if options.nodes > 1 else []), *programs, *options.rootless_args]
 
 
 def peers(options: Options) -> str:
@@ -204,6 +216,7 @@ def files(options: Options, number: int, directory: Path, site: registry.Site | 
         f"{HOME[1:]}/join": "#!/bin/sh\nexec " + shlex.join(join_command(options, number)) + "\n",
         f"{HOME[1:]}/join.kubeconfig": kubeconfig(directory, name),
         f"{HOME[1:]}/nodes": peers(options),
+        f"{CDI[1:]}/story.json": json.dumps(CDI_FILE),
     }
     return found | (registry_files(site) if site else {})
 
