@@ -72,3 +72,14 @@ class Alice(Person):
         """What changes when a pod's container is started again."""
         one = self.status(name)["containerStatuses"][0]
         return one["containerID"], one["restartCount"]
+
+    def runtime(self) -> str:
+        return str(self.cluster.record["runtime"])
+
+    def waits(self, name: str, word: str) -> str:
+        """What the status of a pod and its Events say with this word in it; empty if nothing does."""
+        status = self.status(name)
+        states = [one["state"].get("waiting", {}) for one in status.get("containerStatuses", [])]
+        events = json.loads(self.kubectl("get", "events", f"--field-selector=involvedObject.name={name}", "-o", "json"))["items"]
+        texts = [f"{one.get('reason', '')}: {one.get('message', '')}" for one in (status, *status.get("conditions", []), *states, *events)]
+        return "\n".join(text for text in texts if word in text)

@@ -133,9 +133,27 @@ def test_pods_go_on_while_the_api_server_is_away_and_their_status_catches_up(ali
     alice.ready("later")
 
 
+# The controller manager's metrics, as the administrator: the number that KEP-2033's objective is about.
+UNHEALTHY = """
+import re, ssl, urllib.request
+context = ssl._create_unverified_context()
+context.load_cert_chain("/run/cluster/pki/admin.crt", "/run/cluster/pki/admin.key")
+text = urllib.request.urlopen("https://127.0.0.1:10257/metrics", context=context, timeout=20).read().decode()
+print(sum(float(value) for value in re.findall(r"^node_collector_unhealthy_nodes_in_zone\\S* (\\S+)", text, re.MULTILINE)))
+"""
+
+
+def unhealthy_nodes(alice: Alice) -> float:
+    done = alice.cluster.run(["python3", "-c", UNHEALTHY], timeout=60)
+    assert done.returncode == 0, done.stderr
+    return float(done.stdout)
+
+
 def down_and_up(alice: Alice) -> None:
+    alice.until(lambda: unhealthy_nodes(alice) == 0, "no unhealthy node")
     alice.on_host("nodens-rootless down")
     alice.until(lambda: not alice.node_ready(), "the API server noticing")
+    alice.until(lambda: unhealthy_nodes(alice) == 1, "the metric counting the node")
     alice.on_host("./join", timeout=600)
     alice.until(alice.node_ready, "the node being Ready again")
 
