@@ -4,7 +4,7 @@ import re
 
 from nodensdev.checks.prove import Proof, check
 from nodensdev.env import uml
-from nodensdev.project import TESTS
+from nodensdev.project import TESTS, TOP
 
 SCENARIOS = "tests/cluster/scenarios/rootless"
 # Points of the issue that have no check here, because what they are about does not exist or was not measured.
@@ -39,6 +39,25 @@ def scenarios(proof: Proof, suite: str) -> None:
 @check("alice's node with nodens-cri joins a stock control plane: workloads, services, streams, volumes, kills of each part, down and up")
 def own(proof: Proof) -> None:
     scenarios(proof, "rootless-node")
+
+
+@check("what works and what does not is one table of docs/, whose rows are tests of the two suites above and below")
+def table(proof: Proof) -> None:
+    output = proof.dev("test", "tools", "-k", "rootless_table", timeout=20 * 60).stdout
+    proof.expect("passed" in output and "failed" not in output, "every row names a test, every test has a row")
+    page = (TOP / "docs/rootless-workloads.md").read_text()
+    proof.figure("rows", str(len(re.findall(r"^\|.*`test_", page, re.MULTILINE))))
+
+
+@check("a policy of the API server strips sysctls that a rootless node refuses; status shows the controller; systemd's version is checked")
+def operation(proof: Proof) -> None:
+    policy = proof.dev("test", "rootless-services", "-k", "sysctls or other_nodes or prefix or leave_the_expression", timeout=20 * 60).stdout
+    node = proof.dev("test", "rootless", "-k", "systemd or status_shows_the_controller or no_copy_of_it or neither_the_controllers",
+                     timeout=20 * 60).stdout
+    for name, output in (("policy", policy), ("node", node)):
+        counts = re.findall(r"^(?:=+ )?(\d+ passed)", output, re.MULTILINE)
+        proof.expect(bool(counts), f"tests of the {name} ran")
+        proof.figure(name, counts[0] if counts else "none")
 
 
 @check("the same with containerd")
