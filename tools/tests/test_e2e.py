@@ -56,6 +56,17 @@ def test_exclusions_hold_on_their_kernels_only() -> None:
     assert chosen == ["a slow test", "a test"] and [name for name, _ in excluded] == ["a never test"]
 
 
+def test_exclusions_hold_on_their_kind_of_node_only(tmp_path: Path) -> None:
+    path = tmp_path / "excluded.toml"
+    path.write_text('[[excluded]]\ntest = "host"\nreason = "why"\nnodes = ["rootless"]\n')
+    known = selection.exclusions(path)
+    assert judge.split(["a host test"], "uml", known)[0] == ["a host test"]
+    assert judge.split(["a host test"], "uml", known, "rootless")[0] == []
+    path.write_text('[[excluded]]\ntest = "host"\nreason = "why"\nnodes = ["rootlss"]\n')
+    with pytest.raises(Failure, match="`nodes` has"):
+        selection.exclusions(path)
+
+
 def test_an_exclusion_without_a_reason_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "excluded.toml"
     path.write_text('[[excluded]]\ntest = "x"\n')

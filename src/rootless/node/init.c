@@ -137,9 +137,9 @@ static struct nd_error *take_session(const struct rootless_control *message, str
         _exit(127);
 }
 
-/* Makes the client's socket for sd_notify(3), at a path of the node. The socket must be of the node's
- * network namespace: with one of the host's, which root of the node can take from us, it would reach
- * the host's abstract sockets. */
+/* Makes the client's socket for sd_notify(3), at a path of the node. The socket must be of the
+ * node's network namespace: with one of the host's, which root of the node can take from us, it
+ * would reach the host's abstract sockets. */
 static struct nd_error *open_notify(const char *component, int *ret_fd) {
         nd_autofree char *path = nd_format(NOTIFY_DIRECTORY "/%s", component);
         nd_autoclose int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

@@ -120,6 +120,15 @@ def program(name: str) -> str:
 
 # ---- measurements, from the host's side
 
+@contextlib.contextmanager
+def about(name: str) -> Iterator[None]:
+    """Names the setup and the measurement in the error of a connection."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise AssertionError(f"{name}: {type(error).__name__}: {error}") from error
+
+
 def connect(address: str, port: int) -> socket.socket:
     s = socket.create_connection((address, port), 10)
     s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -345,7 +354,8 @@ def stream(name: str, way: Way, seconds: float) -> None:
     """One stream into the node."""
     row: dict[str, float] = {}
     before, began = cpu(way.pids), time.monotonic()
-    row["gbit"] = throughput(way.address, way.port, seconds)
+    with about(f"{name}, stream into the node"):
+        row["gbit"] = throughput(way.address, way.port, seconds)
     if way.pids:
         row["cpu_per_gbit"] = (cpu(way.pids) - before) / ((time.monotonic() - began) * row["gbit"])
     way.rounds.append(row)
@@ -355,11 +365,14 @@ def stream(name: str, way: Way, seconds: float) -> None:
 def measure(name: str, way: Way, seconds: float) -> None:
     """Measurements that need fewer turns: a stream out of the node, connections."""
     if name != "bare splice":       # ingress only
-        way.rounds[-1]["egress_gbit"] = egress(way.address, way.port, seconds)
+        with about(f"{name}, stream out of the node"):
+            way.rounds[-1]["egress_gbit"] = egress(way.address, way.port, seconds)
         if "lxc" not in name:       # the router would answer on the short way
-            way.rounds[-1]["far_gbit"] = egress(way.address, way.port, 2 * seconds, FAR4)
+            with about(f"{name}, stream out of the node over a distance"):
+                way.rounds[-1]["far_gbit"] = egress(way.address, way.port, 2 * seconds, FAR4)
     if way.once:
-        way.connections += connections(way.address, way.once, 200)
+        with about(f"{name}, connections"):
+            way.connections += connections(way.address, way.once, 200)
 
 
 def exchange(ways: list[Way]) -> None:
@@ -373,7 +386,8 @@ def exchange(ways: list[Way]) -> None:
             connection.sendall(b"e")
         for _ in range(REQUESTS // BURST):
             for way, connection in zip(ways, open_ones, strict=False):
-                way.requests += requests(connection, BURST)
+                with about(f"requests to port {way.port}"):
+                    way.requests += requests(connection, BURST)
 
 
 def quantile(values: list[float], part: float) -> float:
@@ -415,9 +429,10 @@ def run(given: argparse.Namespace) -> dict[str, Any]:
                     measure(name, ways[name], given.seconds)
             if turn % STREAMS == 0:
                 exchange(list(ways.values()))
-        for way in ways.values():
+        for name, way in ways.items():
             if way.pids and way.once:
-                connections(way.address, way.once, given.connections)
+                with about(f"{name}, {given.connections} connections"):
+                    connections(way.address, way.once, given.connections)
                 way.pss = pss(way.pids)
     return {"seconds": given.seconds, "far_ms": FAR_MS, "connections": given.connections, "burst": BURST, "streams": STREAMS,
             "stream_seconds": given.seconds / 2, "ways": {name: summary(way, starts[name]) for name, way in ways.items()}}

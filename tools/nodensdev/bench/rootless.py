@@ -16,7 +16,7 @@ from ..command import Failure
 from ..e2e.report import commit
 from ..env import chroot, debpackage, goprograms, root
 from ..project import BUILD, TOP
-from . import pictures, table
+from . import pictures, rootless_node, table
 
 RESULTS = BUILD / "bench"
 DOCUMENT = TOP / "docs" / "benchmarks-rootless.md"
@@ -65,6 +65,25 @@ COLUMNS = (("gbit", "in (Gbit/s)", "{:.1f}"), ("cpu_per_gbit", "CPU (s/Gbit)", "
            ("pss_mb", "memory (MB)", "{:.1f}"), ("start_ms", "start (ms)", "{:.0f}"))
 
 
+PODS_METHOD = """
+Each node has two pods: network namespaces on the bridge of the CNI plugin, with the configuration that `up --join` writes (MTU {mtu}).
+A runtime has no part in their traffic.
+*Rootful node* is the same bridge on the host itself, with its port by DNAT.
+*RootlessKit and containerd* is RootlessKit with slirp4netns and the port driver builtin, as its documentation recommends, and containerd.
+*World* is the router, another network namespace of the same host.
+One stream of {seconds} s in each direction; CPU is that of the helper, the forwarder and init (RootlessKit: all of its processes) per Gbit.
+"""
+KUBERNETES_METHOD = """
+Two guests with the same kernel (User-mode Linux), kubelet and nodens-cri run at once and take turns, {pods} pods each time; one of them is a rootless
+node.
+*Start* is the kubelet's `kubelet_pod_start_duration_seconds`, with the image at hand.
+*Memory* is the PSS of a joined node without pods.
+"""
+POD_COLUMNS = (("pods_gbit", "pod to pod (Gbit/s)", "{:.1f}"), ("out_gbit", "pod to world (Gbit/s)", "{:.2f}"),
+               ("out_cpu_per_gbit", "CPU (s/Gbit)", "{:.3f}"), ("in_gbit", "world to pod (Gbit/s)", "{:.1f}"),
+               ("in_cpu_per_gbit", "CPU (s/Gbit)", "{:.3f}"))
+
+
 @dataclass(frozen=True)
 class Aim:
     """A figure that was promised."""
@@ -80,22 +99,31 @@ class Aim:
         return self.value <= self.most if self.most is not None else self.least is not None and self.value >= self.least
 
 
-def run(rounds: int) -> dict[str, Any]:
-    """The raw figures, with where they come from."""
-    goprograms.ensure("rootlesskit")
-    root.ensure("lxc")
-    debpackage.unpacked(*debpackage.PASST)
-    RESULTS.mkdir(parents=True, exist_ok=True)
+def measure(program: str, rounds: int) -> dict[str, Any]:
+    """The figures of a program that runs natively."""
     target = RESULTS / "rootless-raw.json"
     target.unlink(missing_ok=True)
     with chroot.prepared(chroot.Chroot(env={"NODENS_VARIANT": "release"})) as inside:
         build.ensure(inside, "release")
-        code = inside.run(["python3", "-B", "tests/component/rootless/bench.py", "--rounds", str(rounds), "--json",
+        code = inside.run(["python3", "-B", f"tests/component/rootless/{program}", "--rounds", str(rounds), "--json",
                            f"build/bench/{target.name}"])
     if code != 0 or not target.exists():
-        raise Failure(f"the bench of rootless nodes ended with {code}")
-    measured = json.loads(target.read_text())
+        raise Failure(f"{program}, a part of the bench of rootless nodes, ended with {code}")
+    found: dict[str, Any] = json.loads(target.read_text())
     target.unlink()
+    return found
+
+
+def run(rounds: int, pods: bool = True) -> dict[str, Any]:
+    """The raw figures, with where they come from: of the launcher, and of pods and nodes of a cluster."""
+    for name in ("rootlesskit", "containerd"):
+        goprograms.ensure(name)
+    root.ensure("lxc")
+    debpackage.unpacked(*debpackage.PASST)
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    measured = measure("bench.py", rounds)
+    if pods:
+        measured |= {"pods": measure("bench_pods.py", rounds), "kubernetes": rootless_node.run()}
     return {"commit": commit(), "date": time.strftime("%Y-%m-%d %H:%M", time.gmtime()), "rounds": rounds, "cpus": os.cpu_count(),
             "load": os.getloadavg()[0],
             "kernel": os.uname().release.split("-")[0],
@@ -150,6 +178,14 @@ def aims(data: dict[str, Any]) -> list[Aim]:
                 simple_ratio(data, "start_ms", "nodens, slirp4netns", "RootlessKit, slirp4netns"), most=0.5)]
 
 
+def node_aims(data: dict[str, Any]) -> list[Aim]:
+    """The same for a node of a cluster."""
+    memory = data["kubernetes"]["memory"]
+    idle = memory["own"] + memory.get("helper", 0.0)
+    return [Aim("start of a pod, x the rootful node's", data["kubernetes"]["start_ratio"], most=1.1),
+            Aim("idle memory of our own processes and the network helper", idle, most=12.0, unit=" MB")]
+
+
 def lines(data: dict[str, Any]) -> list[list[str]]:
     found = [["", *(title for _, title, _ in COLUMNS)]]
     for way in data["ways"]:
@@ -159,16 +195,36 @@ def lines(data: dict[str, Any]) -> list[list[str]]:
     return found
 
 
+def pod_lines(data: dict[str, Any]) -> list[list[str]]:
+    """Throughput of pods, by node."""
+    found = [["", *(title for _, title, _ in POD_COLUMNS)]]
+    for name, rounds in data["pods"]["nodes"].items():
+        numbers = [[turn[key] for turn in rounds if key in turn] for key, _, _ in POD_COLUMNS]
+        found.append([name, *(form.format(statistics.median(values)) if values else "-"
+                              for values, (_, _, form) in zip(numbers, POD_COLUMNS, strict=True))])
+    return found
+
+
+def kubernetes_lines(data: dict[str, Any]) -> list[list[str]]:
+    """Start of pods and memory of a node in a cluster."""
+    found, starts, memory = [["metric", "result"]], data["kubernetes"]["starts"], data["kubernetes"]["memory"]
+    for name in ("rootful", "rootless"):
+        found.append([f"start of a pod, {name} node", f"{statistics.median(row[name] for row in starts):.2f} s"])
+    found += [[f"memory, {name}", f"{memory[name]:.1f} MB"] for name in sorted(memory)]
+    return found
+
+
 def aim_lines(data: dict[str, Any]) -> list[list[str]]:
     found = [["metric", "result", "goal", "met"]]
-    for aim in aims(data):
+    for aim in aims(data) + (node_aims(data) if "kubernetes" in data else []):
         wanted = f"at most {aim.most:g}{aim.unit}" if aim.most is not None else f"at least {aim.least:g}{aim.unit}"
         found.append([aim.name, f"{aim.value:.2f}{aim.unit}", wanted, "yes" if aim.reached else "**no**"])
     return found
 
 
 def as_text(data: dict[str, Any]) -> str:
-    return "\n\n".join(table.as_markdown(part) for part in (lines(data), aim_lines(data)))
+    parts = [lines(data), *([pod_lines(data), kubernetes_lines(data)] if "kubernetes" in data else []), aim_lines(data)]
+    return "\n\n".join(table.as_markdown(part) for part in parts)
 
 
 def write_document(data: dict[str, Any]) -> None:
@@ -182,6 +238,8 @@ def write_document(data: dict[str, Any]) -> None:
         METHOD.format(**data),
         f"## Results\n{data['date']} UTC, commit {data['commit']}, load average of the host at its end {data['load']:.1f}.{busy}\n",
         "![Throughput of ports and networks, and start of rootless nodes](benchmarks-rootless.svg)\n", table.as_markdown(lines(data)),
+        "\n### Pods\n" + PODS_METHOD.format(**data["pods"]), table.as_markdown(pod_lines(data)),
+        "\n### A node in a cluster\n" + KUBERNETES_METHOD.format(**data["kubernetes"]), table.as_markdown(kubernetes_lines(data)),
         "\n### Goals\n",
         table.as_markdown(aim_lines(data)), ""]))
     pictures.write(DOCUMENT.name)

@@ -200,6 +200,8 @@ def python_with_pytest() -> str:
 LIMITS = "memory or oom or cpu or limit or pids or cgroup or stats or metrics"    # cases of the CRI that need cgroup controllers
 COMMON = "not reboot and not versions and not throughput and not rootless"    # stories that share a cluster
 SHORT = f"gate and {COMMON}"                                 # and those of the gate among them
+# They are a suite of their own.
+NO_ATTACKS = "--ignore-glob=*/test_attacks_*"
 SUITES = {
     "unit": Suite("unit tests and the fuzzers' corpora", meson("gcc", "unit", "fuzz")),
     "asan": Suite("unit under ASan and UBSan", meson("asan", "unit", "fuzz")),
@@ -303,14 +305,19 @@ SUITES = {
     "rootless-flannel": Suite("flannel in two rootless nodes, beside a stock API server", with_programs(
         "kubernetes", with_programs("flannel", pytest("tests/component/rootless/flannel.py", variant="gcc"))), default=False),
     "rootless-node": Suite("a rootless node with nodens-cri in a cluster",
-                           pytest_on_machine("tests/cluster/scenarios/rootless", marks="not pair"), default=False),
+                           pytest_on_machine("tests/cluster/scenarios/rootless", NO_ATTACKS, marks="not pair"), default=False),
     "rootless-node-containerd": Suite("the same with containerd",
-                                      pytest_on_machine("tests/cluster/scenarios/rootless", "--runtime", "containerd", marks="not pair"),
-                                      default=False),
+                                      pytest_on_machine("tests/cluster/scenarios/rootless", NO_ATTACKS, "--runtime", "containerd",
+                                                        marks="not pair"), default=False),
     "rootless-nodes": Suite("two rootless nodes with nodens-cri, whose pods reach each other",
                             pytest_on_machine("tests/cluster/scenarios/rootless/test_two_nodes.py"), default=False),
     "rootless-nodes-containerd": Suite("rootless-nodes with containerd", pytest_on_machine(
         "tests/cluster/scenarios/rootless/test_two_nodes.py", "--runtime", "containerd"), default=False),
+    "rootless-node-attacks": Suite("root of a rootless node and its pods attack the user's account", pytest_on_machine(
+        "tests/cluster/scenarios/rootless/test_attacks_root.py", "tests/cluster/scenarios/rootless/test_attacks_pods.py"), default=False),
+    "rootless-node-kills": Suite("each part of a rootless node is killed 50 times under traffic; the API server is away for two minutes",
+                                 pytest_on_machine("tests/cluster/scenarios/rootless/test_kills.py", "-s", "-k", "killed or away",
+                                                   "--kills", "50", "--api-away", "120"), default=False),
     "guard": Suite("admission beside a stock API server, without nodes",
                    pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="not node and not image"), default=False),
     "guard-asan": Suite("guard under ASan and UBSan, without its slow tests",

@@ -78,7 +78,8 @@ def run_tests(args: argparse.Namespace) -> Verdict:
     if not count:
         raise Failure("every test of this choice is in the list of exclusions (tests/cluster/excluded.toml)")
     directory = new_directory(args)
-    machine.say(f"{count} tests on a {node_kind(args)} node with {args.runtime} ({len(verdict.excluded)} excluded), {args.processes} at once; "
+    machine.say(f"{count} tests on a {node_kind(args)} node with {args.runtime} ({len(verdict.excluded)} excluded), "
+                f"{args.processes} at once; "
                 f"logs: {directory}")
     started, tested = time.monotonic(), report.commit()     # the tree may go on while the tests run
     with target(args, directory) as where:

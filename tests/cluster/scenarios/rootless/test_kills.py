@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each part of a node is killed and the pods go on; `down` leaves nothing, and the next `up` brings the pods back."""
 import contextlib
+import shlex
 import time
 from collections.abc import Iterator
 
@@ -50,7 +51,8 @@ def prepare(alice: Alice) -> dict[str, int]:
     """A pod that answers at two ports of the host, by what published them."""
     if f"{OUTSIDE}:{HOST_PORT}" not in alice.on_host("nodens-rootless ports"):
         alice.on_host(f"nodens-rootless ports add {OUTSIDE}:{HOST_PORT}")
-    alice.apply("Pod", "web", spec=pod_spec(web(hostPort=HOST_PORT)))
+    # without a request, the pod has a hundredth of the share that each restarting program has of the guest's only CPU
+    alice.apply("Pod", "web", spec=pod_spec({**web(hostPort=HOST_PORT), "resources": {"requests": {"cpu": "500m"}}}))
     alice.kubectl("label", "pod", "web", "app=web")
     alice.apply("Service", "web", spec={"type": "NodePort", "selector": LABELS, "ports": [{"port": 80, "targetPort": 8080}]})
     alice.ready("web")
@@ -108,8 +110,9 @@ def test_pods_and_ports_go_on_when_a_part_is_killed(alice: Alice, part: str, kil
 def test_pods_and_ports_go_on_when_the_launcher_is_killed(alice: Alice, kills: int) -> None:
     """Without systemd, one process starts the others: `up --foreground`."""
     alice.on_host("nodens-rootless down")
-    alice.on_host("sed 's/nodens-rootless up/nodens-rootless up --foreground/; s/^exec //; s/$/ >>launch.log 2>\\&1 <\\/dev\\/null \\&/; 1s/ >.*//' join "
-                  ">launch; echo 'echo $! >launcher.pid' >>launch; chmod +x launch; ./launch", timeout=600)
+    command = alice.on_host("tail -1 join").removeprefix("exec ").replace(" up ", " up --foreground ", 1).strip()
+    script = f"#!/bin/sh\n{command} >>launch.log 2>&1 </dev/null &\necho $! >launcher.pid\n"
+    alice.on_host(f"printf %s {shlex.quote(script)} >launch; chmod +x launch; ./launch", timeout=600)
     try:
         alice.until(alice.node_ready, "the node being Ready")
         go_on(alice, "launcher", kills)
