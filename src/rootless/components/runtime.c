@@ -6,7 +6,9 @@
 #include "rootless/components/component.h"
 
 #define NODENS_CONFIG "/etc/nodens/cri.yaml"
+#define NODENS_CERTIFICATES "/etc/nodens/certs.d"
 #define CONTAINERD_CONFIG "/etc/containerd/config.toml"
+#define CONTAINERD_CERTIFICATES "/etc/containerd/certs.d"
 
 enum { CONFIG_BYTES = 64 * 1024 };
 
@@ -61,6 +63,8 @@ static struct nd_error *nodens_files(const struct rootless_cluster *cluster, str
         if (text.overflow)
                 return nd_error_new(ND_INVALID, E2BIG, "the configuration of nodens-cri is too long");
         rootless_bindplan_add_text(plan, NODENS_CONFIG, nd_text_get(&text), 0644);
+        /* registries are those of the host's administrator, not of a node on the host */
+        rootless_bindplan_add_read_only(plan, NODENS_CERTIFICATES);
         return nullptr;
 }
 
@@ -103,7 +107,7 @@ static void add_containerd_config(struct nd_text *text, const struct rootless_cl
                           "[plugins.'io.containerd.cri.v1.images']\n"
                           "  snapshotter = 'overlayfs'\n"
                           "[plugins.'io.containerd.cri.v1.images'.registry]\n"
-                          "  config_path = '/etc/containerd/certs.d'\n"
+                          "  config_path = '" CONTAINERD_CERTIFICATES "'\n"
                           "[plugins.'io.containerd.cri.v1.runtime']\n"
                           "  disable_apparmor = true\n"
                           "  restrict_oom_score_adj = true\n"
@@ -137,6 +141,7 @@ static struct nd_error *containerd_files(const struct rootless_cluster *cluster,
         if (text.overflow)
                 return nd_error_new(ND_INVALID, E2BIG, "containerd's configuration is too long");
         rootless_bindplan_add_text(plan, CONTAINERD_CONFIG, nd_text_get(&text), 0644);
+        rootless_bindplan_add_read_only(plan, CONTAINERD_CERTIFICATES);
         return nullptr;
 }
 

@@ -190,6 +190,8 @@ static void kube_proxy_leaves_the_hosts_sysctls_alone([[maybe_unused]] void **st
         assert_string_equal(string_at(network, "/plugins/0/bridge"), string_at(proxy, "/detectLocal/bridgeInterface"));
         assert_true(yyjson_is_true(yyjson_doc_ptr_get(network, "/plugins/0/ipMasq")));
         assert_string_equal(string_at(network, "/plugins/1/type"), "portmap");
+        assert_int_equal(find(&plan, "/etc/nodens/certs.d")->kind, BIND_TREE);
+        assert_true(find(&plan, "/etc/nodens/certs.d")->read_only && find(&plan, "/etc/nodens/certs.d")->optional);
 }
 
 static void pods_have_the_mtu_of_a_helpers_tap([[maybe_unused]] void **state) {

@@ -45,7 +45,7 @@ static void add_tmpfs(struct rootless_bindplan *plan, const char *target, unsign
         add(plan, BIND_TMPFS, target, nullptr)->mode = mode;
 }
 
-static void add_read_only(struct rootless_bindplan *plan, const char *path) {
+void rootless_bindplan_add_read_only(struct rootless_bindplan *plan, const char *path) {
         struct rootless_bind *bind = add(plan, BIND_TREE, path, path);
 
         bind->read_only = true;
@@ -66,7 +66,7 @@ static void add_programs(struct rootless_bindplan *plan, const struct rootless_b
         if (lstat(real, &st) < 0)
                 return;
         if (S_ISDIR(st.st_mode))
-                add_read_only(plan, path);
+                rootless_bindplan_add_read_only(plan, path);
         n = S_ISLNK(st.st_mode) ? readlink(real, target, sizeof target - 1) : -1;
         if (n > 0) {
                 target[n] = '\0';
@@ -107,7 +107,7 @@ static void add_etc_entry(struct rootless_bindplan *plan, const struct rootless_
                 /* The user cannot read it (shadow and the like), so the node does not get it. */
                 return;
         } else if (S_ISDIR(st.st_mode)) {
-                add_read_only(plan, path);
+                rootless_bindplan_add_read_only(plan, path);
         } else if (S_ISREG(st.st_mode) && st.st_size <= ETC_FILE_BYTES) {
                 struct rootless_bind *copy = add(plan, BIND_COPY, path, path);
 
@@ -330,7 +330,7 @@ struct nd_error *rootless_bindplan_make(const struct rootless_bindplan_facts *fa
         if (facts->own_network)
                 add(&plan, BIND_SYSFS, "/sys", nullptr);
         else
-                add_read_only(&plan, "/sys");
+                rootless_bindplan_add_read_only(&plan, "/sys");
         add(&plan, BIND_CGROUP, "/sys/fs/cgroup", nullptr);
         add_var(&plan, facts);
         add_tmpfs(&plan, "/run", 0755);

@@ -73,6 +73,9 @@ struct rootless_bindplan_facts {
 [[nodiscard]] struct nd_error *rootless_bindplan_make(const struct rootless_bindplan_facts *facts,
                                                       struct rootless_bindplan *ret);
 
+/* Adds a path of the host, read-only, if it exists. */
+void rootless_bindplan_add_read_only(struct rootless_bindplan *plan, const char *path);
+
 /* Adds a file with our text. */
 void rootless_bindplan_add_text(struct rootless_bindplan *plan, const char *target, const char *text, unsigned mode);
 

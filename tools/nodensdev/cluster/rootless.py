@@ -218,14 +218,14 @@ def files(options: Options, number: int, directory: Path, site: registry.Site | 
         f"{HOME[1:]}/nodes": peers(options),
         f"{CDI[1:]}/story.json": json.dumps(CDI_FILE),
     }
-    return found | (registry_files(site) if site else {})
+    return found | (registry_files(site, options.runtime) if site else {})
 
 
-def registry_files(site: registry.Site) -> dict[str, str]:
-    hosts_file = registry.hosts_toml()
-    return {"etc/containerd/certs.d/ca.pem": site.authority.read_text(),
-            "etc/containerd/certs.d/registry.k8s.io/hosts.toml": hosts_file,
-            f"etc/containerd/certs.d/{registry.HOST}:{registry.PORT}/hosts.toml": hosts_file}
+def registry_files(site: registry.Site, runtime_name: str) -> dict[str, str]:
+    directory = f"etc/{runtime_name}/certs.d"
+    hosts_file = registry.hosts_toml(f"/{directory}/ca.pem")
+    return {f"{directory}/ca.pem": site.authority.read_text(), f"{directory}/registry.k8s.io/hosts.toml": hosts_file,
+            f"{directory}/{registry.HOST}:{registry.PORT}/hosts.toml": hosts_file}
 
 
 def kubeconfig(directory: Path, name: str) -> str:

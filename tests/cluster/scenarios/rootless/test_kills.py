@@ -21,6 +21,8 @@ CONTROL = 19700                        # a server on the host, outside the node,
 HELPER = "helper"                      # pasta alone, without the unit that supervises it
 
 
+# Each kill waits until the last one is repaired: what is measured is the absence after one kill.
+ANSWER = f"until curl -sf -m 2 -o /dev/null http://{HOST}:{OUTSIDE}/hostname; do :; done"
 # Kills a unit as often as asked, each time when its next process is ready.
 KILL_UNIT = """
 for i in $(seq {kills}); do
@@ -28,6 +30,7 @@ for i in $(seq {kills}); do
     systemctl --user kill --signal=KILL {unit}
     until new=$(systemctl --user show --value -p MainPID {unit}); test "$new" -ne 0 -a "$new" -ne "$old" &&
             test "$(systemctl --user show --value -p ActiveState {unit})" = active; do sleep 0.05; done
+    {answer}
 done
 """
 HELPER_PID = "nodens-rootless status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0][\"helper\"])'"
@@ -35,6 +38,7 @@ KILL_HELPER = f"""
 for i in $(seq {{kills}}); do
     old=$({HELPER_PID}); kill -KILL $old
     until new=$({HELPER_PID}); test "$new" -ne 0 -a "$new" -ne "$old"; do sleep 0.05; done
+    {{answer}}
 done
 """
 # The launcher of a node without systemd. It adopts the node of its predecessor.
@@ -43,6 +47,7 @@ for i in $(seq {kills}); do
     kill -KILL $(cat launcher.pid)
     ./launch
     until nodens-rootless status --json | grep -q '"ready": *true'; do sleep 0.1; done
+    {answer}
 done
 """
 
@@ -64,7 +69,7 @@ def prepare(alice: Alice) -> dict[str, int]:
 
 def kill(alice: Alice, part: str, kills: int) -> None:
     script = {HELPER: KILL_HELPER, "launcher": KILL_LAUNCHER}.get(part, KILL_UNIT)
-    alice.on_host(script.format(kills=kills, unit=alice.unit(part)), timeout=60 + 40 * kills)
+    alice.on_host(script.format(kills=kills, unit=alice.unit(part), answer=ANSWER), timeout=60 + 40 * kills)
 
 
 def check_ports(traffic: Traffic, ports: dict[str, int], part: str, kills: int) -> None:
