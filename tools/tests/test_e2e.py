@@ -106,3 +106,10 @@ def test_the_newest_result_of_a_set_is_reported(tmp_path: Path) -> None:
     found = scores.newest(tmp_path)
     assert [data["counts"]["passed"] for data in found] == [1] and not scores.details(found[0])
     assert "| node | containerd | uml | 1 | 0 | 0 |" in scores.line(found[0])
+
+
+def test_a_report_keeps_lines_of_runs_without_a_result() -> None:
+    page = ("| set | runtime | node |\n|---|---|---|\n| node | nodens | uml | 250 |\n| node | nodens | rootless, uml-nft | 1 |\n"
+            "\n## node on nodens (uml)\n- failed: one\n\n## node on nodens (rootless, uml-nft)\n- failed: two\n")
+    rows, sections = scores.kept(page, [{"set": "node", "runtime": "nodens", "kernel": "uml-nft", "node": "rootless"}])
+    assert rows == ["| node | nodens | uml | 250 |"] and sections == ["\n## node on nodens (uml)\n- failed: one"]

@@ -62,9 +62,24 @@ def details(data: dict[str, Any]) -> list[str]:
     return [f"\n## {data['set']} on {data['runtime']} ({place(data)})", *found] if found else []
 
 
+def key_of(row: str) -> tuple[str, ...]:
+    """Set, runtime and node of a line of the table."""
+    return tuple(cell.strip() for cell in row.split("|")[1:4])
+
+
+def kept(page: str, found: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """Lines and sections of an earlier page about runs of which build/e2e has no result."""
+    known = {(data["set"], data["runtime"], place(data)) for data in found}
+    table, *sections = page.split("\n\n## ")
+    rows = [row for row in table.splitlines() if row.startswith("| ") and not row.startswith("| set |") and key_of(row) not in known]
+    titles = {f"{name} on {runtime} ({where})" for name, runtime, where in known}
+    return rows, [f"\n## {text.rstrip()}" for text in sections if text.splitlines()[0] not in titles]
+
+
 def write() -> None:
     found = newest()
     if not found:
         raise Failure("no results in build/e2e; `tools/dev e2e SET` makes them")
-    lines = [line(data) for data in found] + [text for data in found for text in details(data)]
-    DOCUMENT.write_text(HEAD + "\n".join(lines) + "\n")
+    rows, sections = kept(DOCUMENT.read_text() if DOCUMENT.exists() else "", found)
+    lines = sorted([line(data) for data in found] + rows, key=key_of)
+    DOCUMENT.write_text(HEAD + "\n".join(lines + [text for data in found for text in details(data)] + sections) + "\n")
