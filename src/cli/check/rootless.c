@@ -41,50 +41,51 @@ static struct nd_error *whom(uid_t *ret_uid, char **ret_name) {
         return nullptr;
 }
 
-/* Counts blocks for nested pods: whole, aligned, within one extent, and above the first block. */
-static uint64_t nested_blocks(const struct nd_userns_extents *extents) {
-        uint64_t blocks = 0;
+/* Whether the user has ranges; a user without any is not an error. */
+static struct nd_error *find_ranges(const char *name, struct nd_subid_list *uids, struct nd_subid_list *gids, bool *ret) {
+        nd_autoerror struct nd_error *error = nd_subid_list_of(name, ND_SUBUID, uids);
 
-        nd_vector_each (extent, extents) {
-                uint64_t first = (extent->first + ND_IDS_UNIT - 1) / ND_IDS_UNIT,
-                         end = (extent->first + extent->count) / ND_IDS_UNIT;
+        if (!error)
+                error = nd_subid_list_of(name, ND_SUBGID, gids);
+        *ret = !error;
+        return nd_error_code(error) == ND_NOT_FOUND ? nullptr : nd_take_ptr(error);
+}
 
-                first = first > 0 ? first : 1;
-                blocks += end > first ? end - first : 0;
-        }
-        return blocks;
+static char *describe_ids(const char *name, uint64_t count, uint64_t pods) {
+        unsigned long long wide = count;
+
+        if (pods > 0)
+                return nd_format("%llu IDs for a node, enough for %llu pods with hostUsers: false", wide,
+                                 (unsigned long long) pods);
+        if (count >= ND_IDS_UNIT)
+                return nd_format("%llu IDs for a node of %s, but no whole block of %d for pods with hostUsers: false", wide,
+                                 name, ND_IDS_UNIT);
+        if (count > 1)
+                return nd_format("a node of %s has %llu IDs: containers cannot run as others, and files of images with other "
+                                 "owners belong to root",
+                                 name, wide);
+        return nd_format("no subordinate IDs of user '%s': a node has one ID, and containers run as root of the node only",
+                         name);
 }
 
 static void check_subids(struct cli_findings *findings, uid_t uid, const char *name) {
-        nd_cleanup(nd_subid_list_done) struct nd_subid_list uids = {}, gids = {};
+        nd_cleanup(nd_subid_list_done) struct nd_subid_list uids = {}, gids = {}, none = {};
         nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uid_maps = {}, gid_maps = {};
-        nd_cleanup(nd_userns_extents_done) struct nd_userns_extents extents = {};
-        nd_autoerror struct nd_error *error = nd_subid_list_of(name, ND_SUBUID, &uids);
-        uint64_t blocks;
+        bool both;
+        nd_autoerror struct nd_error *error = find_ranges(name, &uids, &gids, &both);
+        uint64_t pods;
 
-        if (!error)
-                error = nd_subid_list_of(name, ND_SUBGID, &gids);
         if (error) {
                 cli_findings_add(findings, FINDING_FAIL, "subordinate IDs", nd_strdup(nd_error_text(error)),
                                  nd_delegation_advice(name));
                 return;
         }
-        nd_delegation_maps(uid, &uids, &uid_maps);
-        nd_delegation_maps(uid, &gids, &gid_maps);
-        nd_userns_extents_of_maps(&uid_maps, &gid_maps, &extents);
-        blocks = nested_blocks(&extents);
-        if (blocks == 0)
-                cli_findings_add(
-                        findings, FINDING_WARN, "subordinate IDs",
-                        nd_format(
-                                "enough IDs for a node of %s, but no whole block of %d for a pod with its own user namespace",
-                                name, ND_IDS_UNIT),
-                        nd_delegation_advice(name));
-        else
-                cli_findings_add(
-                        findings, FINDING_OK, "subordinate IDs",
-                        nd_format("room for %llu pods with user namespaces of their own", (unsigned long long) blocks),
-                        nullptr);
+        nd_delegation_maps(uid, both ? &uids : &none, &uid_maps);
+        nd_delegation_maps(uid, both ? &gids : &none, &gid_maps);
+        pods = nd_delegation_pods(&uid_maps, &gid_maps).count / ND_IDS_UNIT;
+        cli_findings_add(findings, pods > 0 ? FINDING_OK : FINDING_WARN, "subordinate IDs",
+                         describe_ids(name, nd_delegation_count(&uid_maps), pods),
+                         pods > 0 ? nullptr : nd_delegation_advice(name));
 }
 
 static bool knob_is(const char *path, const char *value) {

@@ -26,6 +26,12 @@ int rootless_command_shell(void *settings, int operand_count, char **operands);
 int rootless_command_purge(void *settings, int operand_count, char **operands);
 int rootless_command_down(void *settings, int operand_count, char **operands);
 
+struct rootless_cluster;
+
+/* Prints the IDs that a node would have, how many pods with user namespaces they allow, and what
+ * does not work with so few. */
+[[nodiscard]] struct nd_error *rootless_command_print_ids(const struct rootless_cluster *cluster);
+
 /* Prints an error to standard error and returns the exit status for it. */
 int rootless_command_fail(struct nd_error *error);
 /* The same for the commands that units run: the unit's status gets the error, too. */

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "rootless/command/commands.h"
+#include "rootless/components/pod-ids.h"
 #include "rootless/node/delegation.h"
 #include "rootless/node/launch.h"
 #include "rootless/ports/ports.h"
@@ -94,9 +95,13 @@ struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct
 
 struct nd_error *rootless_daemon_plan_components(const struct rootless_config *config, struct rootless_cluster *ret_cluster,
                                                  struct rootless_bindplan *ret_files) {
+        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
+
         if (!config->join)
                 return nullptr;
         nd_try(rootless_cluster_resolve(config, "", ret_cluster));
+        nd_try(rootless_ids_find(&ids));
+        rootless_pod_ids_choose(ret_cluster, &ids);
         return rootless_components_files(ret_cluster, ret_files);
 }
 

@@ -6,6 +6,7 @@
 #include "rootless/cluster/settings.h"
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
+#include "rootless/components/pod-ids.h"
 #include "rootless/network/discover.h"
 #include "rootless/node/launch.h"
 #include "sys/notify.h"
@@ -308,8 +309,29 @@ static void print_network(const struct rootless_netplan *plan) {
 
 static void print_overlay(const struct rootless_overlay_plan *plan) {
         if (plan->file)
-                printf("pods      %s of '%s', MTU %u, %zu peers by VXLAN at UDP port %u of the host\n", plan->pods_text,
+                printf("overlay   %s of '%s', MTU %u, %zu peers by VXLAN at UDP port %u of the host\n", plan->pods_text,
                        plan->name, plan->mtu, plan->peers, plan->port);
+}
+
+struct nd_error *rootless_command_print_ids(const struct rootless_cluster *cluster) {
+        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
+        nd_cleanup(nd_strings_done) struct nd_strings limits = {};
+        nd_autofree char *summary = nullptr, *pods = nullptr;
+
+        nd_try(rootless_ids_find(&ids));
+        summary = rootless_ids_summary(&ids);
+        rootless_ids_limits(&ids, &limits);
+        printf("ids       %s\n", summary);
+        nd_vector_each (limit, &limits) {
+                printf("limit     %s\n", *limit);
+        }
+        if (ids.pods.count == 0 && ids.advice)
+                printf("more      %s\n", ids.advice);
+        if (!cluster->node_name) /* a node without Kubernetes */
+                return nullptr;
+        pods = rootless_pod_ids_summary(cluster);
+        printf("pods      %s\n", pods);
+        return nullptr;
 }
 
 struct nd_error *rootless_command_explain(const struct rootless_settings *settings, bool lasting) {
@@ -329,5 +351,5 @@ struct nd_error *rootless_command_explain(const struct rootless_settings *settin
         rootless_bindplan_print(&plan, stdout);
         print_network(&network);
         print_overlay(&overlay);
-        return nullptr;
+        return rootless_command_print_ids(&cluster);
 }

@@ -7,6 +7,7 @@
 #include "rootless/components/record.h"
 #include "rootless/core/node.h"
 #include "rootless/network/supervisor.h"
+#include "rootless/node/ids.h"
 #include "sys/file.h"
 
 enum {
@@ -26,12 +27,36 @@ static char *controllers_of(const struct rootless_node_record *record) {
         return text;
 }
 
+static void print_ids(const struct rootless_node_record *record) {
+        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
+        nd_cleanup(nd_strings_done) struct nd_strings limits = {};
+        nd_autoerror struct nd_error *error = rootless_ids_of_process(record->pid, &ids);
+        nd_autofree char *summary =
+                error ? nd_format("%llu IDs", (unsigned long long) record->ids) : rootless_ids_summary(&ids);
+
+        if (!error)
+                rootless_ids_limits(&ids, &limits);
+        printf("  ids        %s\n", summary);
+        nd_vector_each (limit, &limits) {
+                printf("             %s\n", *limit);
+        }
+}
+
+/* The number of pods with user namespaces of their own for which the node has IDs. */
+static uint64_t count_pods(const struct rootless_node_record *record) {
+        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
+        nd_autoerror struct nd_error *error = rootless_ids_of_process(record->pid, &ids);
+
+        return error ? 0 : ids.pods.count / ND_IDS_UNIT;
+}
+
 static void print_text(const struct rootless_node *node, const struct rootless_node_record *record, pid_t helper,
                        const char *controllers) {
         const char *warning = rootless_supervisor_warning(record->net);
 
         printf("%s\n", node->name);
-        printf("  init       process %d, %llu IDs\n", (int) record->pid, (unsigned long long) record->ids);
+        printf("  init       process %d\n", (int) record->pid);
+        print_ids(record);
         printf("  network    %s, MTU %u", record->net, record->mtu);
         if (helper > 0)
                 printf(", helper is process %d", (int) helper);
@@ -112,6 +137,7 @@ static void print_json(struct nd_json_out *out, const struct rootless_node *node
         nd_json_string(out, "name", node->name);
         nd_json_number(out, "pid", (uint64_t) record->pid);
         nd_json_number(out, "ids", record->ids);
+        nd_json_number(out, "podsWithUserNamespaces", count_pods(record));
         nd_json_string(out, "net", record->net);
         nd_json_number(out, "mtu", record->mtu);
         nd_json_number(out, "helper", (uint64_t) helper);

@@ -69,20 +69,22 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         return nullptr;
 }
 
-/* Checks the settings as `hold` will: its errors would be in the journal only. */
-static struct nd_error *check_settings(const struct rootless_settings *settings) {
+/* Checks the settings as `hold` will: its errors would be in the journal only. If the node is about
+ * to start, prints what its IDs allow. */
+static struct nd_error *check_settings(const struct rootless_settings *settings, bool starts) {
         nd_cleanup(rootless_config_done) struct rootless_config config = {};
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, more = {};
         nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
         struct rootless_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
 
         nd_try(rootless_config_resolve(settings, true, rootless_command_getenv, nullptr, &config));
-        nd_try(rootless_launch_check_ids());
         if (config.join && !config.no_cgroups)
                 nd_try(rootless_delegation_require_manager());
         nd_try(rootless_daemon_plan_components(&config, &cluster, &more));
         nd_try(rootless_launch_bindplan(&config, &node, nullptr, true, &more, &plan));
-        return settings->publish ? rootless_api_check_list(settings->publish) : nullptr;
+        if (settings->publish)
+                nd_try(rootless_api_check_list(settings->publish));
+        return starts ? rootless_command_print_ids(&cluster) : nullptr;
 }
 
 static struct nd_error *check_ports(const struct rootless_settings *settings) {
@@ -153,9 +155,9 @@ static struct nd_error *background(const struct rootless_settings *settings) {
         nd_autoerror struct nd_error *absent = nullptr;
         nd_autoclose int pidfd = -EBADF;
 
-        nd_try(check_settings(settings));
         nd_try(rootless_node_open(settings->name, true, &node));
         absent = rootless_node_open_init(&node, &record, &pidfd);
+        nd_try(check_settings(settings, absent));
         if (!absent) {
                 nd_try(refuse_new_settings(settings));
         } else {

@@ -27,6 +27,7 @@ void rootless_cluster_done(struct rootless_cluster *cluster) {
         free(cluster->path);
         rootless_overlay_plan_done(&cluster->overlay);
         free(cluster->cdi);
+        free(cluster->no_pod_ids);
         nd_strings_done(&cluster->dns);
         nd_strings_done(&cluster->programs);
         nd_strings_done(&cluster->cni);

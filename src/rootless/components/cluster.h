@@ -5,6 +5,7 @@
 #include "rootless/components/credentials.h"
 #include "rootless/node/overlay-plan.h"
 #include "rootless/node/settings.h"
+#include "userns/range.h"
 
 enum rootless_runtime {
         RUNTIME_NODENS,
@@ -25,6 +26,8 @@ struct rootless_cluster {
         uint32_t offset;                      /* added to the kubelet's port */
         struct nd_strings dns;                /* addresses of the cluster's DNS service */
         uint32_t max_pods;                    /* 0 = the kubelet's default */
+        struct nd_userns_range pod_ids; /* for pods with user namespaces; count 0 = none */
+        char *no_pod_ids;               /* why there are none */
         bool taint;                           /* register the node with a taint */
         bool no_cgroups;                      /* pods have no limits */
         bool server_tls_bootstrap;            /* the cluster signs the kubelet's serving certificate */

@@ -2,6 +2,7 @@
 /* kubelet.c - the stock kubelet in a node */
 #include "base/json.h"
 #include "rootless/components/component.h"
+#include "rootless/components/pod-ids.h"
 
 #define CONFIG "/etc/kubernetes/kubelet.yaml"
 #define KUBECONFIG "/etc/kubernetes/kubelet.kubeconfig"
@@ -117,7 +118,7 @@ static struct nd_error *kubelet_files(const struct rootless_cluster *cluster, st
         rootless_bindplan_add_text(plan, KUBECONFIG, cluster->credentials.kubelet, 0600);
         if (*cluster->credentials.ca)
                 rootless_bindplan_add_text(plan, CLIENT_CA, cluster->credentials.ca, 0644);
-        return nullptr;
+        return rootless_pod_ids_files(cluster, plan);
 }
 
 const struct rootless_component rootless_component_kubelet = {

@@ -9,6 +9,7 @@
 #include "base/yaml.h"
 #include "net/kubeconfig.h"
 #include "rootless/components/component.h"
+#include "rootless/components/pod-ids.h"
 #include "rootless/components/record.h"
 #include "sys/child.h"
 #include "sys/file.h"
@@ -93,6 +94,89 @@ static void make(const char *top, struct rootless_config *config, struct rootles
                  struct rootless_bindplan *plan) {
         expect_ok(rootless_cluster_resolve(config, top, cluster));
         expect_ok(rootless_components_files(cluster, plan));
+}
+
+static struct rootless_ids ids_for(uint32_t pods) {
+        return (struct rootless_ids) {.pods = {.first = pods > 0 ? 131072 : 0, .count = pods * ND_IDS_UNIT}};
+}
+
+static void the_maximum_of_pods_follows_from_their_ids([[maybe_unused]] void **state) {
+        static const struct {
+                const char *runtime;
+                uint32_t fit, given; /* pods */
+                uint32_t most;       /* expected; 0 = the default */
+                const char *refused; /* part of the reason; nullptr = works */
+        } cases[] = {
+                {nullptr, 0, 0, 0, "no whole block"},
+                {nullptr, 9, 0, 0, "--max-pods 9"},
+                {nullptr, 10, 0, 10, nullptr},
+                {nullptr, 15, 0, 15, nullptr},
+                {nullptr, 200, 0, 0, nullptr},
+                {nullptr, 3, 3, 3, nullptr},
+                {nullptr, 15, 16, 16, "15 of the 16 pods"},
+                {"containerd", 15, 0, 0, "use nodens-cri"},
+        };
+        scratch_directory top = machine();
+        struct rootless_config config = settings(top);
+        nd_autofree char *join = config.join;
+
+        add_program(top, "usr/bin/getsubids");
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+                struct rootless_ids ids = ids_for(cases[i].fit);
+
+                config.runtime = (char *) cases[i].runtime;
+                config.max_pods = cases[i].given;
+                expect_ok(rootless_cluster_resolve(&config, top, &cluster));
+                rootless_pod_ids_choose(&cluster, &ids);
+                assert_int_equal(cluster.max_pods, cases[i].most);
+                assert_int_equal(cluster.pod_ids.count, cases[i].refused ? 0 : cases[i].fit * ND_IDS_UNIT);
+                if (cases[i].refused)
+                        assert_non_null(strstr(cluster.no_pod_ids, cases[i].refused));
+                else
+                        expect_ok(nd_range_check(cluster.pod_ids, ND_IDS_UNIT,
+                                                 cluster.max_pods ? cluster.max_pods : ND_PODS_DEFAULT));
+        }
+}
+
+static void without_getsubids_a_kubelet_gets_no_ids([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        struct rootless_config config = settings(top);
+        nd_autofree char *join = config.join;
+        nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+        struct rootless_ids ids = ids_for(15);
+
+        expect_ok(rootless_cluster_resolve(&config, top, &cluster));
+        rootless_pod_ids_choose(&cluster, &ids);
+        assert_int_equal(cluster.pod_ids.count, 0);
+        assert_non_null(strstr(cluster.no_pod_ids, "getsubids"));
+}
+
+/* The host may have a kubelet of its own, whose IDs are not the node's. */
+static void the_node_has_its_own_user_kubelet_or_none([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        struct rootless_config config = settings(top);
+        nd_autofree char *join = config.join;
+
+        add_program(top, "usr/bin/getsubids");
+        scratch_mkdir(top, "etc");
+        scratch_text(top, "etc/passwd", "root:x:0:0::/root:/bin/sh\nkubelet:x:7:7::/:/bin/sh\nkubelets:x:8:8::/:/bin/sh\n");
+        scratch_text(top, "etc/nsswitch.conf", "passwd: files sss\nsubid: sss\n");
+        for (unsigned pods = 0; pods <= 15; pods += 15) {
+                nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+                nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+                struct rootless_ids ids = ids_for(pods);
+
+                expect_ok(rootless_cluster_resolve(&config, top, &cluster));
+                rootless_pod_ids_choose(&cluster, &ids);
+                expect_ok(rootless_components_files(&cluster, &plan));
+                assert_string_equal(find(&plan, "/etc/subuid")->source, pods ? "kubelet:131072:983040\n" : "");
+                assert_string_equal(find(&plan, "/etc/subgid")->source, pods ? "kubelet:131072:983040\n" : "");
+                assert_string_equal(find(&plan, "/etc/nsswitch.conf")->source, "passwd: files sss\n");
+                assert_null(strstr(find(&plan, "/etc/passwd")->source, "kubelet:x:7"));
+                assert_non_null(strstr(find(&plan, "/etc/passwd")->source, "kubelets:x:8"));
+                assert_int_equal(strstr(find(&plan, "/etc/passwd")->source, "kubelet:x:65534") != nullptr, pods > 0);
+        }
 }
 
 static void the_kubelet_runs_in_a_user_namespace([[maybe_unused]] void **state) {
@@ -396,6 +480,9 @@ static void a_record_is_read_as_it_was_written([[maybe_unused]] void **state) {
 
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(the_maximum_of_pods_follows_from_their_ids),
+                cmocka_unit_test(without_getsubids_a_kubelet_gets_no_ids),
+                cmocka_unit_test(the_node_has_its_own_user_kubelet_or_none),
                 cmocka_unit_test(the_kubelet_runs_in_a_user_namespace),
                 cmocka_unit_test(the_cluster_signs_the_kubelets_certificate_on_request),
                 cmocka_unit_test(both_runtimes_find_the_users_cdi_files),

@@ -288,9 +288,27 @@ static struct nd_error *add_list(struct rootless_bindplan *plan, const struct ro
         return nullptr;
 }
 
+static struct rootless_bind *find(struct rootless_bindplan *plan, const char *target) {
+        nd_vector_each (bind, plan) {
+                if (nd_streq(bind->target, target))
+                        return bind;
+        }
+        return nullptr;
+}
+
+/* An entry of more takes the place of ours with the same target: a text that of a copy. */
 static void add_more(struct rootless_bindplan *plan, const struct rootless_bindplan *more) {
         nd_vector_each (bind, more) {
-                struct rootless_bind *copy = add(plan, bind->kind, bind->target, bind->source);
+                struct rootless_bind *copy = find(plan, bind->target);
+
+                if (copy) {
+                        bind_done(copy);
+                        *copy = (struct rootless_bind) {.kind = bind->kind,
+                                                        .target = nd_strdup(bind->target),
+                                                        .source = bind->source ? nd_strdup(bind->source) : nullptr};
+                } else {
+                        copy = add(plan, bind->kind, bind->target, bind->source);
+                }
 
                 copy->read_only = bind->read_only;
                 copy->optional = bind->optional;

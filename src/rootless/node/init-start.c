@@ -9,7 +9,7 @@
  *   init's user namespace differs from the builder's, the kernel locks the flags of the builder's
  *   mounts. Neither calls execve(), so both keep their capabilities.
  *   newuidmap and newgidmap write the builder's maps, with a timeout each: they may query a
- *   directory service. The builder writes init's maps, which map every ID to itself.
+ *   directory service. The launcher writes them itself for a node with the user's own ID only. The builder writes init's maps, which map every ID to itself.
  *   The root of the cgroup namespace is the cgroup of the cloning process: the delegated one.
  *   Therefore no process is cloned into a leaf. Launcher and init move to leaves when the builder
  *   has exited, since the kernel enables controllers for children only in a cgroup without
@@ -39,6 +39,7 @@
 #include "net/unix.h"
 #include "rootless/core/control.h"
 #include "rootless/network/network.h"
+#include "rootless/node/ids.h"
 #include "rootless/node/init.h"
 #include "rootless/node/mounts.h"
 #include "rootless/node/seccomp.h"
@@ -296,6 +297,24 @@ static struct nd_error *write_map(const char *program, pid_t pid, const struct n
         return nd_error_wrap(nd_child_result_error(&result, program), "map the node's IDs");
 }
 
+/* The user may map the own ID without newuidmap, if the node cannot change its groups. */
+static struct nd_error *write_own_ids(const struct rootless_init_plan *plan, pid_t pid) {
+        const struct nd_userns_plan maps = {
+                .uids = plan->uids.items, .uid_count = 1, .gids = plan->gids.items, .gid_count = 1, .deny_setgroups = true};
+        nd_autofree char *path = nd_format("/proc/%d", (int) pid);
+        nd_autoclose int procfd = -EBADF;
+
+        nd_try(nd_dir_open(AT_FDCWD, path, &procfd));
+        return nd_userns_write_maps(&maps, procfd);
+}
+
+static struct nd_error *write_ids(const struct rootless_init_plan *plan, pid_t pid) {
+        if (rootless_ids_single(&plan->uids, &plan->gids))
+                return write_own_ids(plan, pid);
+        nd_try(write_map("newuidmap", pid, &plan->uids));
+        return write_map("newgidmap", pid, &plan->gids);
+}
+
 /* Moves the launcher out of the delegated cgroup, so that controllers can be enabled for its
  * children. */
 static struct nd_error *leave_root(const char *cgroup) {
@@ -370,9 +389,7 @@ static struct nd_error *guide_builder(const struct rootless_init_plan *plan, pid
         struct nd_error *error = plan->cgroup ? leave_root(plan->cgroup) : nullptr;
 
         if (!error)
-                error = write_map("newuidmap", builder, &plan->uids);
-        if (!error)
-                error = write_map("newgidmap", builder, &plan->gids);
+                error = write_ids(plan, builder);
         if (!error)
                 error = send_message(fd, "go", nullptr);
         if (!error)

@@ -2,19 +2,18 @@
 #include "rootless/node/launch.h"
 
 #include <limits.h>
-#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
-#include "base/text.h"
+#include "base/log.h"
 #include "rootless/network/discover.h"
 #include "rootless/node/delegation.h"
+#include "rootless/node/ids.h"
 #include "rootless/node/init-start.h"
 #include "sys/cgroup.h"
 #include "sys/child.h"
 #include "sys/file.h"
-#include "sys/subid.h"
 #include "userns/delegation.h"
 
 /* ---- the data directory ---- */
@@ -74,44 +73,7 @@ struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const 
                                       ret);
 }
 
-/* ---- IDs and cgroup ---- */
-
-/* Adds the command that gives the user subordinate IDs. */
-static struct nd_error *advise(const char *user, struct nd_error *error) {
-        nd_autofree char *advice = error ? nd_delegation_advice(user) : nullptr, *text = nullptr;
-        enum nd_error_code code = nd_error_code(error);
-        int number = nd_error_errno(error);
-
-        if (!error)
-                return nullptr;
-        text = nd_format("%s; %s", nd_error_text(error), advice);
-        nd_error_free(error);
-        return nd_error_received(code, number, text);
-}
-
-static struct nd_error *find_maps(struct nd_userns_maps *uids, struct nd_userns_maps *gids) {
-        nd_cleanup(nd_subid_list_done) struct nd_subid_list uid_ranges = {}, gid_ranges = {};
-        struct passwd entry, *found = nullptr;
-        char buffer[16 * 1024];
-
-        if (geteuid() == 0)
-                return nd_error_new(ND_PRECONDITION, 0,
-                                    "nodens-rootless must not run as root; run it as the user that owns the node");
-        if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) != 0 || !found)
-                return nd_error_new(ND_NOT_FOUND, 0,
-                                    "user %u has no name in the user database and cannot have subordinate IDs", geteuid());
-        nd_try(advise(entry.pw_name, nd_subid_list_of(entry.pw_name, ND_SUBUID, &uid_ranges)));
-        nd_try(advise(entry.pw_name, nd_subid_list_of(entry.pw_name, ND_SUBGID, &gid_ranges)));
-        nd_delegation_maps(geteuid(), &uid_ranges, uids);
-        nd_delegation_maps(getegid(), &gid_ranges, gids);
-        return nullptr;
-}
-
-struct nd_error *rootless_launch_check_ids(void) {
-        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps uids = {}, gids = {};
-
-        return find_maps(&uids, &gids);
-}
+/* ---- cgroup ---- */
 
 static bool alone_in(const char *cgroup) {
         nd_autofree char *path = nd_format("%s/cgroup.procs", cgroup), *text = nullptr,
@@ -140,21 +102,12 @@ static char *find_delegated(void) {
         return nullptr;
 }
 
-static uint64_t count_ids(const struct nd_userns_maps *maps) {
-        uint64_t count = 0;
-
-        nd_vector_each (map, maps) {
-                count += map->count;
-        }
-        return count;
-}
-
 static struct nd_error *record(const struct rootless_config *config, const struct rootless_node *node,
                                const struct rootless_init_plan *plan, pid_t pid, struct rootless_node_record *ret) {
         nd_cleanup(rootless_node_record_done) struct rootless_node_record r = {
                 .pid = pid,
                 .mtu = plan->network->mtu,
-                .ids = count_ids(&plan->uids),
+                .ids = nd_delegation_count(&plan->uids),
                 .net = nd_strdup(rootless_net_driver_name(config->net))};
 
         nd_try(nd_child_start_time(pid, &r.started));
@@ -167,10 +120,18 @@ static struct nd_error *record(const struct rootless_config *config, const struc
         return nullptr;
 }
 
+static void warn_about_ids(const struct rootless_config *config, const struct rootless_ids *ids) {
+        if (rootless_ids_single(&ids->uids, &ids->gids))
+                nd_log(ND_LOG_WARNING, "the node has only the ID of its user, who has no subordinate IDs",
+                       nd_field("node", config->name),
+                       nd_field("remedy", ids->advice ? ids->advice : "give the user a name and subordinate IDs"));
+}
+
 struct nd_error *rootless_launch_node(struct rootless_config *config, const struct rootless_node *node, bool die_with_us,
                                       const struct rootless_bindplan *more, struct rootless_node_record *ret_record,
                                       int *ret_pidfd) {
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan binds = {};
+        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
         nd_autofree char *resolv = nullptr, *socket = nd_format("%s/holder.sock", node->path), *cgroup = nullptr;
         struct rootless_netplan network;
         struct rootless_init_plan plan = {
@@ -186,16 +147,16 @@ struct nd_error *rootless_launch_node(struct rootless_config *config, const stru
         if (config->join && !config->no_cgroups)
                 nd_try(rootless_delegation_require(cgroup));
         nd_try(rootless_launch_bindplan(config, node, resolv, false, more, &binds));
-        error = find_maps(&plan.uids, &plan.gids);
-        if (!error)
-                error = rootless_init_start(&plan, &pid, &pidfd);
+        nd_try(rootless_ids_find(&ids));
+        warn_about_ids(config, &ids);
+        plan.uids = ids.uids; /* ids owns both */
+        plan.gids = ids.gids;
+        error = rootless_init_start(&plan, &pid, &pidfd);
         if (!error) {
                 error = record(config, node, &plan, pid, ret_record);
                 if (error)
                         (void) nd_sys->pidfd_send_signal(pidfd, SIGKILL, 0);
         }
-        nd_userns_maps_done(&plan.uids);
-        nd_userns_maps_done(&plan.gids);
         nd_try(error);
         *ret_pidfd = nd_take_fd(pidfd);
         return nullptr;

@@ -12,10 +12,6 @@
                                                         const char *resolv, bool dry, const struct rootless_bindplan *more,
                                                         struct rootless_bindplan *ret);
 
-/* Checks that the user has the IDs that a node needs; the error has the command that assigns
- * them. */
-[[nodiscard]] struct nd_error *rootless_launch_check_ids(void);
-
 /* Starts the init of a node whose lock we hold, and records it. die_with_us: the node ends with the
  * calling process. A node with Kubernetes needs a delegated cgroup, unless the settings say
  * otherwise. */

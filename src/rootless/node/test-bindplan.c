@@ -204,6 +204,23 @@ static void more_entries_come_last([[maybe_unused]] void **state) {
         assert_int_equal(plan.items[plan.count - 1].mode, 0600);
 }
 
+static void an_entry_takes_the_place_of_a_copy_of_the_host([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, more = {};
+        struct rootless_bindplan_facts f = facts(top);
+        size_t found = 0;
+
+        rootless_bindplan_add_text(&more, "/etc/hosts", "ours", 0600);
+        f.more = &more;
+        expect_ok(rootless_bindplan_make(&f, &plan));
+        nd_vector_each (bind, &plan) {
+                found += nd_streq(bind->target, "/etc/hosts");
+        }
+        assert_int_equal(found, 1);
+        assert_int_equal(find(&plan, "/etc/hosts")->kind, BIND_TEXT);
+        assert_string_equal(find(&plan, "/etc/hosts")->source, "ours");
+}
+
 static void a_symbolic_link_to_a_denied_path_is_denied([[maybe_unused]] void **state) {
         scratch_directory top = machine();
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
@@ -228,6 +245,7 @@ int main(void) {
                 cmocka_unit_test(devices_of_the_host_are_added_on_request),
                 cmocka_unit_test(terminals_memory_and_files_are_not_devices_of_a_node),
                 cmocka_unit_test(more_entries_come_last),
+                cmocka_unit_test(an_entry_takes_the_place_of_a_copy_of_the_host),
                 cmocka_unit_test(a_symbolic_link_to_a_denied_path_is_denied),
         };
 

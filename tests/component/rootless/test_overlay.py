@@ -152,7 +152,7 @@ def test_a_node_reaches_pods_of_the_other_and_pods_reach_the_world(joined: Pair)
 
 def test_dry_run_shows_the_network_of_the_pods(joined: Pair) -> None:
     shown = rootless("up", "--dry-run", "--name", "shown", "--node-name", "join-alpha", "--peers", str(joined.file)).stdout
-    assert "pods      10.244.1.0/24 of 'join-alpha', MTU 1450, 1 peers by VXLAN at UDP port 8472 of the host" in shown
+    assert "overlay   10.244.1.0/24 of 'join-alpha', MTU 1450, 1 peers by VXLAN at UDP port 8472 of the host" in shown
 
 
 def test_two_nodes_of_one_host_with_different_ports() -> None:

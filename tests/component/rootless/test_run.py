@@ -146,14 +146,26 @@ def test_root_is_rejected() -> None:
     assert done.returncode != 0 and "must not run as root" in done.stderr
 
 
-def test_missing_subordinate_ids_are_an_error() -> None:
-    before = Path("/etc/subuid").read_text()
-    Path("/etc/subuid").write_text("another:1:1\n")
+@pytest.mark.parametrize("lines, inside", [("another:1:1\n", ["0 1234 1"]),
+                                           ("worker:100000:2048\n", ["0 1234 1", "1 100000 2045", "65532 102045 3"])], ids=["one", "few"])
+def test_a_node_runs_with_the_ids_that_there_are(lines: str, inside: list[str]) -> None:
+    before = {name: Path(name).read_text() for name in ("/etc/subuid", "/etc/subgid")}
     try:
-        done = node_run("true", check=False)
-        assert done.returncode != 0 and "no subordinate user IDs of user 'worker'" in done.stderr
+        for name in before:
+            Path(name).write_text(lines)
+        with machine.node("few", "--net", "none") as node:
+            state = node.state()
+            assert state and state["ids"] == sum(int(line.split()[2]) for line in inside) and state["podsWithUserNamespaces"] == 0
+            for kind in ("uid", "gid"):
+                maps = [" ".join(line.split()) for line in Path(f"/proc/{state['pid']}/{kind}_map").read_text().splitlines()]
+                assert maps == inside
+            assert node.shell("id", "-u").stdout == "0\n"
+            assert (node.shell("cat", "/proc/self/setgroups").stdout == "deny\n") == (len(inside) == 1)
+            told = machine.rootless("status", "--name", "few").stdout
+            assert f"  ids      {state['ids']} ID" in told and "runAsUser, runAsGroup, fsGroup and supplementalGroups: only users" in told
     finally:
-        Path("/etc/subuid").write_text(before)
+        for name, text in before.items():
+            Path(name).write_text(text)
 
 
 def test_a_hanging_newuidmap_is_killed_and_named_in_the_error() -> None:
