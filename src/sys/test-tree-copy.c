@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unit/expect.h>
 #include <unit/resources.h>
@@ -167,8 +168,140 @@ static void every_failed_call_is_reported([[maybe_unused]] void **state) {
                 &place);
 }
 
+/* ---- shifted ---- */
+
+enum { FIRST = 1 << 20 };
+
+static const struct nd_tree_shift shift = {.uid = FIRST, .gid = FIRST + 65536, .count = 65536};
+
+static void needs_privilege(void) {
+        if (geteuid() != 0)
+                skip_because("changing owners needs privilege");
+}
+
+static void give(int dir_fd, const char *name, uid_t uid, gid_t gid, mode_t mode) {
+        assert_int_equal(fchownat(dir_fd, name, uid, gid, AT_SYMLINK_NOFOLLOW), 0);
+        if (mode)
+                assert_int_equal(fchmodat(dir_fd, name, mode, 0), 0);
+}
+
+static void a_shifted_copy_has_the_namespaces_owners([[maybe_unused]] void **state) {
+        nd_cleanup(place_done) struct place place = {};
+
+        needs_privilege();
+        place_make(&place);
+        scratch_mkdir(place.root, "from/home");
+        scratch_text(place.root, "from/home/sudo", "#!");
+        scratch_text(place.root, "from/beyond", "#!");
+        assert_int_equal(symlinkat("sudo", place.from, "home/link"), 0);
+        give(place.from, "home", 1000, 65535, 02775);
+        give(place.from, "home/sudo", 0, 12, 06755);
+        give(place.from, "home/link", 7, 8, 0);
+        give(place.from, "beyond", 65536, 0, 06755);
+        expect_ok(nd_tree_copy_shifted(place.from, place.to, &shift));
+        assert_int_equal(look(place.to, ".").st_uid, FIRST);
+        assert_int_equal(look(place.to, "home").st_uid, FIRST + 1000);
+        assert_int_equal(look(place.to, "home").st_gid, FIRST + 65536 + 65535);
+        assert_int_equal(look(place.to, "home").st_mode & 07777, 02775);
+        assert_int_equal(look(place.to, "home/sudo").st_uid, FIRST);
+        assert_int_equal(look(place.to, "home/sudo").st_mode & 07777, 06755);
+        assert_int_equal(look(place.to, "home/link").st_gid, FIRST + 65536 + 8);
+        /* it would be root of the node, and set-user-ID */
+        assert_int_equal(look(place.to, "beyond").st_uid, 0);
+        assert_int_equal(look(place.to, "beyond").st_mode & 07777, 0755);
+}
+
+static void a_shifted_copy_keeps_hard_links_and_whiteouts([[maybe_unused]] void **state) {
+        nd_cleanup(place_done) struct place place = {};
+
+        needs_privilege();
+        place_make(&place);
+        scratch_mkdir(place.root, "from/a/b");
+        scratch_text(place.root, "from/a/b/first", "contents");
+        assert_int_equal(linkat(place.from, "a/b/first", place.from, "second", 0), 0);
+        assert_int_equal(linkat(place.from, "a/b/first", place.from, "a/third", 0), 0);
+        assert_int_equal(mknodat(place.from, "a/removed", S_IFCHR, makedev(0, 0)), 0);
+        assert_int_equal(mknodat(place.from, "a/device", S_IFCHR, makedev(1, 3)), 0);
+        expect_ok(nd_tree_copy_shifted(place.from, place.to, &shift));
+        assert_int_equal(look(place.to, "second").st_nlink, 3);
+        assert_int_equal(look(place.to, "second").st_ino, look(place.to, "a/b/first").st_ino);
+        assert_int_equal(look(place.to, "a/third").st_ino, look(place.to, "a/b/first").st_ino);
+        assert_int_equal(look(place.to, "second").st_uid, FIRST);
+        assert_true(S_ISCHR(look(place.to, "a/removed").st_mode));
+        assert_int_equal(faccessat(place.to, "a/device", F_OK, AT_SYMLINK_NOFOLLOW), -1);
+}
+
+static void file_capabilities_get_the_root_of_the_namespace([[maybe_unused]] void **state) {
+        static const unsigned char version2[20] = {1, 0, 0, 2, 0, 4};
+        nd_cleanup(place_done) struct place place = {};
+        unsigned char found[24];
+        nd_autofree char *path = nullptr, *copy = nullptr;
+
+        needs_privilege();
+        place_make(&place);
+        scratch_text(place.root, "from/ping", "");
+        path = nd_format("%s/from/ping", place.root);
+        copy = nd_format("%s/to/ping", place.root);
+        assert_int_equal(setxattr(path, "security.capability", version2, sizeof version2, 0), 0);
+        expect_ok(nd_tree_copy_shifted(place.from, place.to, &shift));
+        assert_int_equal(getxattr(copy, "security.capability", found, sizeof found), 24);
+        assert_int_equal(found[3], 3);
+        assert_int_equal(found[20] | found[21] << 8 | found[22] << 16 | found[23] << 24, FIRST);
+        assert_memory_equal(found + 4, version2 + 4, 16);
+}
+
+static void entries_of_acls_are_shifted([[maybe_unused]] void **state) {
+        /* user::rw-, user:1000:r--, group::r--, group:70000:r--, mask::r--, other::--- */
+        static const unsigned char acl[] = {2,  0, 0, 0, 1,   0,   6,   0,   255, 255, 255, 255, 2,   0,   4,   0,  232, 3,
+                                            0,  0, 4, 0, 4,   0,   255, 255, 255, 255, 8,   0,   4,   0,   112, 17, 1,   0,
+                                            16, 0, 4, 0, 255, 255, 255, 255, 32,  0,   0,   0,   255, 255, 255, 255};
+        nd_cleanup(place_done) struct place place = {};
+        nd_autofree char *path = nullptr, *copy = nullptr;
+        unsigned char found[sizeof acl];
+
+        needs_privilege();
+        place_make(&place);
+        scratch_text(place.root, "from/file", "");
+        path = nd_format("%s/from/file", place.root);
+        copy = nd_format("%s/to/file", place.root);
+        if (setxattr(path, "system.posix_acl_access", acl, sizeof acl, 0) < 0 && errno == ENOTSUP)
+                skip_because("the filesystem has no ACLs");
+        expect_ok(nd_tree_copy_shifted(place.from, place.to, &shift));
+        assert_int_equal(getxattr(copy, "system.posix_acl_access", found, sizeof found), sizeof acl);
+        assert_int_equal(found[16] | found[17] << 8 | found[18] << 16, FIRST + 1000);
+        assert_int_equal(found[32] | found[33] << 8 | found[34] << 16, 0); /* 70000 is beyond the range */
+}
+
+static void owners_of_a_tree_are_shifted_once([[maybe_unused]] void **state) {
+        nd_cleanup(place_done) struct place place = {};
+
+        needs_privilege();
+        place_make(&place);
+        scratch_mkdir(place.root, "from/data");
+        scratch_text(place.root, "from/data/file", "");
+        assert_int_equal(symlinkat("/etc/passwd", place.from, "data/link"), 0);
+        give(place.from, "data", 0, 2000, 02770);
+        give(place.from, "data/file", FIRST + 5, 3 * 65536 + FIRST, 0);
+        for (int i = 0; i < 2; i++) {
+                expect_ok(nd_tree_shift(place.from, &shift));
+                assert_int_equal(look(place.from, ".").st_uid, FIRST);
+                assert_int_equal(look(place.from, "data").st_gid, FIRST + 65536 + 2000);
+                assert_int_equal(look(place.from, "data").st_mode & 07777, 02770);
+                assert_int_equal(look(place.from, "data/link").st_uid, FIRST);
+                /* shifted already, and of another namespace */
+                assert_int_equal(look(place.from, "data/file").st_uid, FIRST + 5);
+                assert_int_equal(look(place.from, "data/file").st_gid, 3 * 65536 + FIRST);
+        }
+        assert_int_equal(look(AT_FDCWD, "/etc/passwd").st_uid, 0);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(a_shifted_copy_has_the_namespaces_owners),
+                cmocka_unit_test(a_shifted_copy_keeps_hard_links_and_whiteouts),
+                cmocka_unit_test(file_capabilities_get_the_root_of_the_namespace),
+                cmocka_unit_test(entries_of_acls_are_shifted),
+                cmocka_unit_test(owners_of_a_tree_are_shifted_once),
                 cmocka_unit_test(a_copy_has_contents_modes_times_links_and_attributes),
                 cmocka_unit_test(owners_come_over),
                 cmocka_unit_test(holes_stay_holes),

@@ -7,6 +7,8 @@
  * Blocks as long as it takes: run it in a worker. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/error.h"
 
 enum {
@@ -16,3 +18,19 @@ enum {
 /* Fills the empty directory `to` with the contents of `from`, and copies the metadata. Both must be
  * open for reading; no other process may write to `to`. */
 [[nodiscard]] struct nd_error *nd_tree_copy(int from, int to);
+
+/* The IDs of a user namespace: 0 to count - 1 inside are first to first + count - 1 here. */
+struct nd_tree_shift {
+        uint32_t uid, gid; /* the first */
+        uint32_t count;
+};
+
+/* The same for a layer of an image, as an idmapped mount would show it: owners, ACLs and the root
+ * of file capabilities are shifted. Hard links stay hard links and whiteouts are copied. A file with
+ * an owner beyond the range gets ours, which does not exist in the namespace, and loses its
+ * set-user-ID and set-group-ID bits. */
+[[nodiscard]] struct nd_error *nd_tree_copy_shifted(int from, int to, const struct nd_tree_shift *shift);
+
+/* Shifts the owners of a tree in place; those that are shifted already stay. It follows no link and
+ * enters no mount; processes of the namespace may change the tree meanwhile. root may be a file. */
+[[nodiscard]] struct nd_error *nd_tree_shift(int root, const struct nd_tree_shift *shift);
