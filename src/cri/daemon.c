@@ -227,6 +227,8 @@ static struct nd_error *start_images(struct cri_parts *parts) {
         nd_try(make_state_directory("images", parts->config.images, 0700));
         nd_try(nd_oci_store_open(parts->config.images, &parts->images));
         report_problems(parts->images);
+        if (!parts->users.initial)
+                nd_oci_store_count_shifted(parts->images, nullptr, 0);
         nd_try(pin_configured(parts));
         nd_try(cri_image_gc_new(parts->loop, parts->images, &parts->pods, &parts->image_gc));
         return cri_puller_new(parts->loop, &parts->config, parts->images, parts->image_gc, parts->telemetry, &parts->puller);

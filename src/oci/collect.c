@@ -103,8 +103,8 @@ static struct nd_error *discard(struct collection *c, struct nd_layers_entry *en
         nd_try(nd_error_wrap(nd_file_rename(store->layers_fd, hex, c->trash_fd, hex), "image layer"));
         store->moved_layers = true;
         c->result->layers++;
-        c->result->bytes += entry->size;
-        c->inodes += entry->inodes;
+        c->result->bytes += entry->size * (1 + (uint64_t) entry->shifted);
+        c->inodes += entry->inodes * (1 + (uint64_t) entry->shifted);
         *ret_below = nd_layers_remove(&store->layers, entry);
         return nullptr;
 }

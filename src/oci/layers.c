@@ -81,8 +81,8 @@ void nd_layers_describe(struct nd_layers *layers, struct nd_layers_entry *entry,
                         uint64_t inodes) {
         uint32_t held = inodes < UINT32_MAX ? (uint32_t) inodes : UINT32_MAX;
 
-        layers->size += size - entry->size;
-        layers->inodes += (uint64_t) held - entry->inodes;
+        layers->size += (size - entry->size) * (1 + (uint64_t) entry->shifted);
+        layers->inodes += ((uint64_t) held - entry->inodes) * (1 + (uint64_t) entry->shifted);
         entry->size = size;
         entry->inodes = held;
         if (!entry->orphan)
@@ -91,6 +91,12 @@ void nd_layers_describe(struct nd_layers *layers, struct nd_layers_entry *entry,
         entry->parent = parent;
         if (parent)
                 parent->children++;
+}
+
+void nd_layers_set_shifted(struct nd_layers *layers, struct nd_layers_entry *entry, uint32_t shifted) {
+        layers->size += entry->size * ((uint64_t) shifted - entry->shifted);
+        layers->inodes += entry->inodes * ((uint64_t) shifted - entry->shifted);
+        entry->shifted = shifted;
 }
 
 void nd_layers_entry_hold(struct nd_layers_entry *entry) {
@@ -125,8 +131,8 @@ static void vacate(struct nd_layers *layers, size_t hole) {
 struct nd_layers_entry *nd_layers_remove(struct nd_layers *layers, struct nd_layers_entry *entry) {
         struct nd_layers_entry *parent = entry->parent;
 
-        layers->size -= entry->size;
-        layers->inodes -= entry->inodes;
+        layers->size -= entry->size * (1 + (uint64_t) entry->shifted);
+        layers->inodes -= entry->inodes * (1 + (uint64_t) entry->shifted);
         if (parent) {
                 nd_assert(parent->children > 0);
                 parent->children--;

@@ -15,6 +15,7 @@ struct nd_layers_entry {
         uint32_t inodes;
         uint32_t images;   /* number of images with this topmost layer */
         uint32_t children; /* number of layers on top of it */
+        uint32_t shifted;  /* number of shifted copies, each as large as the layer */
         bool orphan;       /* the layer below is not known yet */
         uint8_t chain[SHA256_DIGEST_SIZE];
 };
@@ -37,6 +38,9 @@ struct nd_layers_entry *nd_layers_add(struct nd_layers *layers, const struct nd_
 /* Sets parent and size of an entry. Repeating it changes only the size. */
 void nd_layers_describe(struct nd_layers *layers, struct nd_layers_entry *entry, struct nd_layers_entry *parent, uint64_t size,
                         uint64_t inodes);
+
+/* Sets the number of shifted copies. */
+void nd_layers_set_shifted(struct nd_layers *layers, struct nd_layers_entry *entry, uint32_t shifted);
 
 /* Whether it has no references. */
 static inline bool nd_layers_entry_idle(const struct nd_layers_entry *entry) {

@@ -184,25 +184,60 @@ static struct nd_error *put_arguments(struct nd_json_out *out, yyjson_val *rule)
         return nullptr;
 }
 
-static struct nd_error *put_names(struct nd_json_out *out, yyjson_val *rule) {
-        nd_cleanup(nd_strings_done) struct nd_strings names = {};
+static const char *const id_calls[] = {"setuid",      "setgid",     "setreuid",   "setregid",    "setresuid",
+                                       "setresgid",   "setgroups",  "setfsuid",   "setfsgid",    "setuid32",
+                                       "setgid32",    "setreuid32", "setregid32", "setresuid32", "setresgid32",
+                                       "setgroups32", "setfsuid32", "setfsgid32", "chown",       "fchown",
+                                       "lchown",      "fchownat",   "chown32",    "fchown32",    "lchown32"};
+
+static bool is_id_call(const char *name) {
+        for (size_t i = 0; i < nd_count_of(id_calls); i++)
+                if (nd_streq(name, id_calls[i]))
+                        return true;
+        return false;
+}
+
+static void put_id_calls(struct nd_json_out *out) {
+        nd_json_open(out, nullptr, '{');
+        nd_json_open(out, "names", '[');
+        for (size_t i = 0; i < nd_count_of(id_calls); i++)
+                nd_json_string(out, nullptr, id_calls[i]);
+        nd_json_close(out, ']');
+        nd_json_string(out, "action", "SCMP_ACT_ERRNO");
+        nd_json_number(out, "errnoRet", 0);
+        nd_json_close(out, '}');
+}
+
+static struct nd_error *names_of(yyjson_val *rule, struct nd_strings *ret) {
         const char *single;
 
-        nd_try(nd_json_member_strings(rule, "names", NAMES_MOST, NAME_LENGTH, &names));
+        nd_try(nd_json_member_strings(rule, "names", NAMES_MOST, NAME_LENGTH, ret));
         nd_try(nd_json_member_text(rule, "name", NAME_LENGTH, &single)); /* old files */
         if (single && *single)
-                nd_strings_add(&names, single);
-        if (names.count == 0)
-                return nd_error_new(ND_INVALID, 0, "a rule without 'names'");
-        nd_json_open(out, "names", '[');
-        nd_vector_each (name, &names) {
-                nd_json_string(out, nullptr, *name);
+                nd_strings_add(ret, single);
+        return ret->count > 0 ? nullptr : nd_error_new(ND_INVALID, 0, "a rule without 'names'");
+}
+
+/* Leaves out the calls that have a rule of ours; returns the number of the others. */
+static size_t put_names(struct nd_json_out *out, const struct nd_strings *names, bool single_id) {
+        size_t count = 0;
+
+        if (out)
+                nd_json_open(out, "names", '[');
+        nd_vector_each (name, names) {
+                if (single_id && is_id_call(*name))
+                        continue;
+                count++;
+                if (out)
+                        nd_json_string(out, nullptr, *name);
         }
-        nd_json_close(out, ']');
-        return nullptr;
+        if (out)
+                nd_json_close(out, ']');
+        return count;
 }
 
 static struct nd_error *put_rule(struct nd_json_out *out, yyjson_val *rule, const struct nd_seccomp_host *host) {
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
         bool wanted = false;
 
         if (!yyjson_is_obj(rule))
@@ -210,8 +245,11 @@ static struct nd_error *put_rule(struct nd_json_out *out, yyjson_val *rule, cons
         nd_try(holds(rule, host, &wanted));
         if (!wanted)
                 return nullptr;
+        nd_try(names_of(rule, &names));
+        if (put_names(nullptr, &names, host->single_id) == 0)
+                return nullptr;
         nd_json_open(out, nullptr, '{');
-        nd_try(put_names(out, rule));
+        (void) put_names(out, &names, host->single_id);
         nd_try(put_word(out, rule, "action", "action", actions, nd_count_of(actions)));
         nd_try(put_errno(out, rule, "errnoRet"));
         nd_try(put_arguments(out, rule));
@@ -229,6 +267,8 @@ static struct nd_error *put_rules(struct nd_json_out *out, yyjson_val *root, con
         each = yyjson_arr_iter_with(rules);
         while ((rule = yyjson_arr_iter_next(&each)))
                 nd_try(nd_error_wrap(put_rule(out, rule, host), "syscalls[%zu]", at++));
+        if (host->single_id)
+                put_id_calls(out);
         nd_json_close(out, ']');
         return nullptr;
 }
@@ -323,4 +363,15 @@ struct nd_error *nd_seccomp_convert(const char *bytes, size_t length, const stru
 
         nd_try(nd_json_parse(bytes, length, ND_SECCOMP_CEILING, &doc));
         return convert(yyjson_doc_get_root(doc), host, ret);
+}
+
+void nd_seccomp_single_id(struct nd_text *ret) {
+        struct nd_json_out out = {.text = ret};
+
+        nd_json_open(&out, nullptr, '{');
+        nd_json_string(&out, "defaultAction", "SCMP_ACT_ALLOW");
+        nd_json_open(&out, "syscalls", '[');
+        put_id_calls(&out);
+        nd_json_close(&out, ']');
+        nd_json_close(&out, '}');
 }

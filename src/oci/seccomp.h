@@ -18,9 +18,15 @@ struct nd_seccomp_host {
         /* The container's bounding set; bits as in nd_spec_capabilities. */
         uint64_t capabilities;
         unsigned kernel_major, kernel_minor; /* for rules with a minimum kernel */
+        /* There is one user and one group: calls that change them, or the owner of a file, succeed
+         * without an effect, also if the profile says otherwise. */
+        bool single_id;
 };
 
 /* Appends the JSON of linux.seccomp. An ND_INVALID error describes what is wrong with the profile,
  * without its name; the appended text is invalid then. */
 [[nodiscard]] struct nd_error *nd_seccomp_convert(const char *bytes, size_t length, const struct nd_seccomp_host *host,
                                                   struct nd_text *ret);
+
+/* Appends the JSON of a filter that allows everything, with the rule of single_id. */
+void nd_seccomp_single_id(struct nd_text *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store-state.h - shared by store.c, commit.c and collect.c only */
+/* store-state.h - shared by store.c, commit.c, collect.c and shifted.c only */
 #pragma once
 
 #include "base/map.h"

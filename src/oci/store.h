@@ -3,6 +3,7 @@
  *
  *      blobs/sha256/<hex>       manifests, indexes and configs
  *      layers/<chain hex>/fs    unpacked layers, with layer.json beside
+ *      layers/<chain hex>/shifted-<uid>-<gid>  copies for pods' user namespaces (rootless nodes)
  *      images/<config hex>.json records: what is not reachable from one is garbage
  *      staging/<id>/blobs/      of one pull: the only directory its fetcher can write, besides
  *      staging/partial/         downloads kept for another try
@@ -138,6 +139,21 @@ enum {
  * partial downloads older than a day. A layer below a used one is used. */
 [[nodiscard]] struct nd_error *nd_oci_store_collect(struct nd_oci_store *store, uint64_t grace_us, nd_oci_store_used used,
                                                     void *userdata, struct nd_oci_store_collected *ret);
+
+/* Shifted copies (shifted.c): made by others beside a layer, for one block of IDs each. */
+
+#define ND_SHIFTED "shifted" /* "-<uid>-<gid>", the first IDs of the block */
+
+/* Counts the copies of these layers again, for the disk usage; of all layers if chains is
+ * nullptr. */
+void nd_oci_store_count_shifted(struct nd_oci_store *store, const struct nd_digest *chains, size_t count);
+
+/* Whether a pod has the block with this first user ID. */
+typedef bool (*nd_oci_store_block_used)(uint32_t uid, void *userdata);
+
+/* Moves copies for blocks without a pod into the trash, except the first few of each layer. */
+[[nodiscard]] struct nd_error *nd_oci_store_trim_shifted(struct nd_oci_store *store, nd_oci_store_block_used used,
+                                                         void *userdata);
 
 /* The path of the next directory to remove; nullptr if there is none. It is not returned again
  * until it is handed back. */

@@ -127,8 +127,37 @@ static void the_profile_of_the_containers_project_is_read([[maybe_unused]] void 
         assert_string_not_equal(text, powerful);
 }
 
+static void with_one_id_calls_that_change_ids_do_nothing([[maybe_unused]] void **state) {
+        static const char profile[] = "{\"defaultAction\":\"SCMP_ACT_ERRNO\",\"syscalls\":["
+                                      "{\"names\":[\"read\",\"setuid\"],\"action\":\"SCMP_ACT_ALLOW\"},"
+                                      "{\"names\":[\"chown\",\"setgroups\"],\"action\":\"SCMP_ACT_KILL\"}]}";
+        struct nd_seccomp_host host = plain;
+        nd_autotext struct nd_text alone = ND_TEXT(1 << 16);
+        nd_autofree char *text = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr, *without = nullptr;
+        yyjson_val *rules;
+
+        host.single_id = true;
+        text = convert_for(profile, &host);
+        expect_ok(nd_json_parse(text, strlen(text), 1 << 20, &doc));
+        rules = yyjson_doc_ptr_get(doc, "/syscalls");
+        /* the second rule of the profile has no call left */
+        assert_int_equal(yyjson_arr_size(rules), 2);
+        assert_int_equal(yyjson_arr_size(yyjson_doc_ptr_get(doc, "/syscalls/0/names")), 1);
+        assert_string_equal(yyjson_get_str(yyjson_doc_ptr_get(doc, "/syscalls/0/names/0")), "read");
+        assert_string_equal(yyjson_get_str(yyjson_doc_ptr_get(doc, "/syscalls/1/action")), "SCMP_ACT_ERRNO");
+        assert_int_equal(yyjson_get_int(yyjson_doc_ptr_get(doc, "/syscalls/1/errnoRet")), 0);
+        assert_string_equal(yyjson_get_str(yyjson_doc_ptr_get(doc, "/syscalls/1/names/0")), "setuid");
+
+        nd_seccomp_single_id(&alone);
+        expect_ok(nd_json_parse(alone.bytes, alone.length, 1 << 20, &without));
+        assert_string_equal(yyjson_get_str(yyjson_doc_ptr_get(without, "/defaultAction")), "SCMP_ACT_ALLOW");
+        assert_int_equal(yyjson_arr_size(yyjson_doc_ptr_get(without, "/syscalls")), 1);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(with_one_id_calls_that_change_ids_do_nothing),
                 cmocka_unit_test(a_rule_that_includes_capabilities_applies_with_all_of_them),
                 cmocka_unit_test(a_rule_that_excludes_capabilities_applies_with_none_of_them),
                 cmocka_unit_test(rules_are_for_architectures_and_kernels),

@@ -32,13 +32,6 @@ struct nd_error *nd_mount_clone(int dir_fd, const char *path, bool recursive, in
         return nullptr;
 }
 
-static bool in_node(void) {
-        nd_cleanup(nd_own_userns_done) struct nd_own_userns own = {};
-        nd_autoerror struct nd_error *error = nd_own_userns_read(&own);
-
-        return !error && !own.initial;
-}
-
 struct nd_error *nd_mount_idmap(int tree_fd, int userns_fd, bool recursive) {
         struct mount_attr attributes = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (uint64_t) userns_fd};
         int number;
@@ -50,7 +43,7 @@ struct nd_error *nd_mount_idmap(int tree_fd, int userns_fd, bool recursive) {
         if (number == EINVAL)
                 return nd_error_new(ND_UNIMPLEMENTED, EINVAL, "idmap a mount of %s, which does not support it here",
                                     nd_mount_fs_name(tree_fd));
-        if (number == EPERM && in_node())
+        if (number == EPERM && nd_own_userns_in_node())
                 return nd_error_new(ND_DENIED, EPERM,
                                     "idmap a mount of %s, which the host mounted: a rootless node can idmap only filesystems "
                                     "that were mounted in it",

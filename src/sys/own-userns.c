@@ -12,6 +12,7 @@
 enum {
         RANGES_SHOWN = 4,
         DESCRIPTION = 256,
+        IDS_OF_IMAGES = 65536,
 };
 
 /* The number of the host's user namespace is part of the kernel's ABI (USER_NS_INIT_INO). Its map
@@ -34,6 +35,30 @@ struct nd_error *nd_own_userns_read(struct nd_own_userns *ret) {
         nd_try(nd_userns_maps_own("gid", &own.gids));
         *ret = nd_take(own, (struct nd_own_userns) {});
         return nullptr;
+}
+
+static uint64_t count_of(const struct nd_userns_maps *maps) {
+        uint64_t count = 0;
+
+        nd_vector_each (map, maps) {
+                count += map->count;
+        }
+        return count;
+}
+
+bool nd_own_userns_is_small(const struct nd_own_userns *own) {
+        return !own->initial && (count_of(&own->uids) < IDS_OF_IMAGES || count_of(&own->gids) < IDS_OF_IMAGES);
+}
+
+bool nd_own_userns_is_single(const struct nd_own_userns *own) {
+        return !own->initial && count_of(&own->uids) == 1 && count_of(&own->gids) == 1;
+}
+
+bool nd_own_userns_in_node(void) {
+        nd_cleanup(nd_own_userns_done) struct nd_own_userns own = {};
+        nd_autoerror struct nd_error *error = nd_own_userns_read(&own);
+
+        return !error && !own.initial;
 }
 
 /* Whether [first, first + count) lies within one line. */

@@ -17,6 +17,13 @@ void nd_own_userns_done(struct nd_own_userns *own);
 
 [[nodiscard]] struct nd_error *nd_own_userns_read(struct nd_own_userns *ret);
 
+/* Whether a node has fewer IDs than images use, or only its user's. */
+[[nodiscard]] bool nd_own_userns_is_small(const struct nd_own_userns *own);
+[[nodiscard]] bool nd_own_userns_is_single(const struct nd_own_userns *own);
+
+/* Whether we run in a rootless node, for callers without the struct that need it once. */
+[[nodiscard]] bool nd_own_userns_in_node(void);
+
 /* Whether the ID exists here. */
 [[nodiscard]] bool nd_own_userns_has_uid(const struct nd_own_userns *own, uint32_t uid);
 [[nodiscard]] bool nd_own_userns_has_gid(const struct nd_own_userns *own, uint32_t gid);

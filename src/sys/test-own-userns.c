@@ -109,8 +109,31 @@ static void a_namespace_that_maps_all_ids_is_not_the_hosts([[maybe_unused]] void
         assert_int_equal(status, 0);
 }
 
+static void few_ids_are_fewer_than_images_use([[maybe_unused]] void **state) {
+        static const struct {
+                const char *uids, *gids;
+                bool small, single;
+        } cases[] = {
+                {"0 1000 1\n1 100000 65536\n", "0 1000 1\n1 100000 65536\n", false, false},
+                {"0 1000 1\n1 100000 65535\n", "0 1000 1\n1 100000 65535\n", false, false},
+                {"0 1000 1\n1 100000 65536\n", "0 1000 1\n1 100000 100\n", true, false},
+                {"0 1000 1\n1 100000 2048\n", "0 1000 1\n1 100000 2048\n", true, false},
+                {"0 1000 1\n", "0 1000 1\n", true, true},
+        };
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                nd_cleanup(nd_own_userns_done) struct nd_own_userns own = of(cases[i].uids, cases[i].gids);
+
+                assert_int_equal(nd_own_userns_is_small(&own), cases[i].small);
+                assert_int_equal(nd_own_userns_is_single(&own), cases[i].single);
+                own.initial = true;
+                assert_false(nd_own_userns_is_small(&own) || nd_own_userns_is_single(&own));
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(few_ids_are_fewer_than_images_use),
                 cmocka_unit_test(a_node_has_the_ids_of_its_maps),
                 cmocka_unit_test(a_block_must_lie_within_one_line_of_both_maps),
                 cmocka_unit_test(ids_are_described_as_ranges),

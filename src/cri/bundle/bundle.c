@@ -116,7 +116,7 @@ static void add_proc_and_sys(const struct cri_bundle_plan *plan, const struct cr
 
 static void add_dev(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
         bool mapped = plan->namespaces[POD_USER];
-        bool group = !mapped || pod_of(plan)->gids.count > TTY_GROUP;
+        bool group = mapped ? pod_of(plan)->gids.count > TTY_GROUP : nd_own_userns_has_gid(plan->users, TTY_GROUP);
 
         add_mount(plan, spec, "/dev", "tmpfs", "tmpfs", OPTIONS("nosuid", "strictatime", "mode=755", "size=65536k"));
         add_mount(plan, spec, "/dev/pts", "devpts", "devpts",
@@ -175,9 +175,10 @@ static void add_namespaces(const struct cri_bundle_plan *plan, struct nd_spec *s
         spec->gids = pod_of(plan)->gids;
 }
 
-static struct nd_error *convert_seccomp(const char *path, uint64_t capabilities, struct nd_spec *spec) {
+static struct nd_error *convert_seccomp(const char *path, uint64_t capabilities, bool single_id, struct nd_spec *spec) {
         struct nd_platform platform = nd_platform_host();
-        struct nd_seccomp_host host = {.architecture = platform.architecture, .capabilities = capabilities};
+        struct nd_seccomp_host host = {
+                .architecture = platform.architecture, .capabilities = capabilities, .single_id = single_id};
         nd_autofree char *profile = nullptr;
         nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
         struct utsname kernel;
@@ -194,7 +195,18 @@ static struct nd_error *convert_seccomp(const char *path, uint64_t capabilities,
 struct nd_error *cri_bundle_check_seccomp(const char *path) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
 
-        return convert_seccomp(path, 0, &spec);
+        return convert_seccomp(path, 0, false, &spec);
+}
+
+/* On a node with one ID, programs that change their user would fail. */
+static struct nd_error *add_single_id(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
+        nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
+
+        if (!nd_own_userns_is_single(plan->users))
+                return nullptr;
+        nd_seccomp_single_id(&text);
+        spec->seccomp = nd_text_steal(&text);
+        return nullptr;
 }
 
 static struct nd_error *add_seccomp(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
@@ -203,9 +215,13 @@ static struct nd_error *add_seccomp(const struct cri_bundle_plan *plan, struct n
                            : request->seccomp.kind == PROFILE_LOCALHOST ? request->seccomp.localhost
                                                                         : nullptr;
 
-        if (!path || request->privileged)
-                return nullptr;
-        return nd_error_wrap(convert_seccomp(path, spec->process.capabilities.bounding, spec), "seccomp profile '%s'", path);
+        if (request->privileged)
+                path = nullptr;
+        if (!path)
+                return add_single_id(plan, spec);
+        return nd_error_wrap(
+                convert_seccomp(path, spec->process.capabilities.bounding, nd_own_userns_is_single(plan->users), spec),
+                "seccomp profile '%s'", path);
 }
 
 static struct nd_error *add_apparmor(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
@@ -377,12 +393,23 @@ static struct nd_error *open_userns(const struct cri_bundle_plan *plan, int *ret
 }
 
 /* Uses the mount points of images as the volumes' sources. */
+/* The IDs of the pod's user namespace, for copies of layers that a rootless node cannot idmap. */
+static struct nd_tree_shift shift_of(const struct cri_bundle_plan *plan) {
+        const struct cri_sandbox_request *pod = pod_of(plan);
+        uint32_t count = pod->uids.count < pod->gids.count ? pod->uids.count : pod->gids.count;
+
+        return (struct nd_tree_shift) {
+                .uid = pod->uids.outside, .gid = pod->gids.outside, .count = plan->users->initial ? 0 : count};
+}
+
 static struct nd_error *mount_images(const struct cri_bundle_plan *plan, const char *directory, int userns,
                                      struct cri_volumes *found) {
-        nd_try(cri_image_volumes_make(
-                &(struct cri_image_volumes_plan) {
-                        .layers = plan->layers, .directory = directory, .userns = userns, .build_mntns = plan->build_mntns},
-                request_of(plan), plan->volumes));
+        nd_try(cri_image_volumes_make(&(struct cri_image_volumes_plan) {.layers = plan->layers,
+                                                                        .directory = directory,
+                                                                        .userns = userns,
+                                                                        .shift = shift_of(plan),
+                                                                        .build_mntns = plan->build_mntns},
+                                      request_of(plan), plan->volumes));
         nd_vector_each (volume, plan->volumes) {
                 found->items[volume->mount].source = cri_image_volumes_path(directory, volume->mount);
         }
@@ -424,7 +451,7 @@ static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const
 
         nd_try(choose_labels(plan, &labels));
         nd_try(open_userns(plan, &userns));
-        nd_try(cri_volumes_look(plan->config, request_of(plan), userns, &found));
+        nd_try(cri_volumes_look(plan->config, pod, request_of(plan), userns, &found));
         nd_try(label_volumes(request_of(plan), &found, &labels));
         nd_try(mount_images(plan, directory, userns, &found));
         nd_try(cri_rootfs_build(&(struct cri_rootfs_plan) {.layers = plan->layers,
@@ -434,6 +461,7 @@ static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const
                                                            .userns = userns,
                                                            .uid = userns >= 0 ? pod->uids.outside : 0,
                                                            .gid = userns >= 0 ? pod->gids.outside : 0,
+                                                           .ids = userns >= 0 ? shift_of(plan).count : 0,
                                                            .label = labels.mount,
                                                            .build_mntns = plan->build_mntns},
                                 &tree));

@@ -123,7 +123,8 @@ static struct nd_error *merge(const struct cri_image_volumes_plan *plan, const s
                                                                  .chains = volume->chains,
                                                                  .count = volume->count,
                                                                  .empty = empty,
-                                                                 .userns = plan->userns},
+                                                                 .userns = plan->userns,
+                                                                 .shift = plan->shift},
                                 &tree));
         nd_try(nd_mount_attach(tree, AT_FDCWD, place));
         return clone_part(place, part, ret_fd);

@@ -11,6 +11,7 @@
 #include "base/vector.h"
 #include "cri/core/request.h"
 #include "oci/digest.h"
+#include "sys/tree-copy.h"
 
 struct nd_oci_store;
 struct cri_build_mntns;
@@ -33,9 +34,10 @@ void cri_image_volumes_done(struct cri_image_volumes *list);
                                                       struct cri_image_volumes *ret);
 
 struct cri_image_volumes_plan {
-        const char *layers;    /* the store's directory of layers, absolute */
-        const char *directory; /* the container's, absolute */
-        int userns;            /* -EBADF = the host's users */
+        const char *layers;         /* the store's directory of layers, absolute */
+        const char *directory;      /* the container's, absolute */
+        int userns;                 /* -EBADF = the host's users */
+        struct nd_tree_shift shift; /* its IDs */
         /* where layers are merged; nullptr = in a copy of the caller's mount namespace */
         const struct cri_build_mntns *build_mntns;
 };

@@ -5,6 +5,7 @@
 
 #include "base/vector.h"
 #include "cri/bundle/build-mntns.h"
+#include "cri/bundle/shifted-layers.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/tree.h"
@@ -35,6 +36,15 @@ static struct nd_error *map_layers(const char *layers, int userns) {
         return nd_mount_attach(tree, AT_FDCWD, layers);
 }
 
+/* Idmaps the layers or, in a node that cannot, makes shifted copies of them. */
+static struct nd_error *map_or_copy(const struct cri_shifted_layers *plan, int userns, bool *ret_copied) {
+        nd_autoerror struct nd_error *error = map_layers(plan->layers, userns);
+        int number = nd_error_errno(error);
+
+        *ret_copied = (number == EPERM || number == EINVAL) && plan->shift.count > 0;
+        return *ret_copied ? cri_shifted_layers_make(plan) : nd_take_ptr(error);
+}
+
 struct options {
         struct nd_mount_fs_option *items;
         size_t count;
@@ -53,22 +63,29 @@ static void add(struct options *list, const char *key, char *value) {
 }
 
 /* Overlay expects the topmost layer first. */
-static void add_layers(struct options *list, const char *layers, const struct nd_digest *chains, size_t count) {
+static void add_layers(struct options *list, const struct cri_shifted_layers *plan, bool copied) {
         char hex[ND_DIGEST_HEX];
 
-        for (size_t i = count; i-- > 0;)
-                add(list, "lowerdir+", nd_format("%s/%s/fs", layers, nd_digest_hex(&chains[i], hex)));
+        for (size_t i = plan->count; i-- > 0;)
+                add(list, "lowerdir+",
+                    copied ? cri_shifted_layers_path(plan, i)
+                           : nd_format("%s/%s/fs", plan->layers, nd_digest_hex(&plan->chains[i], hex)));
 }
 
 struct nd_error *cri_rootfs_build(const struct cri_rootfs_plan *plan, int *ret_fd) {
+        const struct cri_shifted_layers layers = {.layers = plan->layers,
+                                                  .chains = plan->chains,
+                                                  .count = plan->count,
+                                                  .shift = {.uid = plan->uid, .gid = plan->gid, .count = plan->ids}};
         nd_cleanup(options_done) struct options list = {};
         nd_cleanup(cri_build_mntns_leave) int home = -EBADF;
+        bool copied = false;
 
         nd_try(make_directories(plan));
         nd_try(cri_build_mntns_enter(plan->build_mntns, &home));
         if (plan->userns >= 0)
-                nd_try(map_layers(plan->layers, plan->userns));
-        add_layers(&list, plan->layers, plan->chains, plan->count);
+                nd_try(map_or_copy(&layers, plan->userns, &copied));
+        add_layers(&list, &layers, copied);
         if (plan->count == 0)
                 add(&list, "lowerdir+", nd_format("%s/lower", plan->directory));
         add(&list, "upperdir", nd_format("%s/upper", plan->directory));
@@ -82,11 +99,14 @@ struct nd_error *cri_rootfs_build(const struct cri_rootfs_plan *plan, int *ret_f
 }
 
 struct nd_error *cri_rootfs_merge(const struct cri_rootfs_merge_plan *plan, int *ret_fd) {
+        const struct cri_shifted_layers layers = {
+                .layers = plan->layers, .chains = plan->chains, .count = plan->count, .shift = plan->shift};
         nd_cleanup(options_done) struct options list = {};
+        bool copied = false;
 
         if (plan->userns >= 0)
-                nd_try(map_layers(plan->layers, plan->userns));
-        add_layers(&list, plan->layers, plan->chains, plan->count);
+                nd_try(map_or_copy(&layers, plan->userns, &copied));
+        add_layers(&list, &layers, copied);
         /* never clone the layer itself, even if it is the only one */
         add(&list, "lowerdir+", nd_strdup(plan->empty));
         add(&list, "userxattr", nullptr);

@@ -4,12 +4,14 @@
  * In a user namespace the layers are idmapped: one clone of the store's directory of layers,
  * mapped and attached only in the private mount namespace of the worker. It returns one detached
  * mount, so the host's mount table grows by one line. New files are created in upper/ with the
- * pod's own IDs. `userxattr`, since the layers' overlay marks are user xattrs; `volatile`, since an
+ * pod's own IDs. In a rootless node that cannot idmap the store's filesystem the layers are shifted
+ * copies instead (shifted-layers.h). `userxattr`, since the layers' overlay marks are user xattrs; `volatile`, since an
  * upper directory never outlives its boot. */
 #pragma once
 
 #include "base/error.h"
 #include "oci/digest.h"
+#include "sys/tree-copy.h"
 
 struct cri_build_mntns;
 
@@ -22,6 +24,7 @@ struct cri_rootfs_plan {
         int userns; /* -EBADF = the host's users */
         uid_t uid;  /* the container's root, as the host sees it */
         gid_t gid;
+        uint32_t ids;      /* of the user namespace */
         const char *label; /* SELinux label of all files; nullptr = none */
         /* where it is built; nullptr = in a copy of the caller's mount namespace */
         const struct cri_build_mntns *build_mntns;
@@ -40,7 +43,8 @@ struct cri_rootfs_merge_plan {
         /* a directory that stays empty: the kernel refuses an overlay with a single lower
          * directory */
         const char *empty;
-        int userns; /* -EBADF = the host's users */
+        int userns;                 /* -EBADF = the host's users */
+        struct nd_tree_shift shift; /* its IDs, if layers may be copied */
 };
 
 /* For workers in their own mount namespace, where the layers are mapped over themselves. */

@@ -7,9 +7,11 @@
 #include <sys/stat.h>
 
 #include "cri/bundle/container-path.h"
+#include "cri/bundle/pod-volumes.h"
 #include "cri/core/config.h"
 #include "sys/file.h"
 #include "sys/mount.h"
+#include "sys/own-userns.h"
 
 enum {
         TABLE_CEILING = 64 << 20, /* bytes of the mount table */
@@ -186,8 +188,21 @@ static bool holds_our_mounts(const struct cri_config *config, const char *source
         return false;
 }
 
-static struct nd_error *map(const struct cri_config *config, const struct cri_mount_request *mount, int userns,
-                            struct cri_volume *volume) {
+static bool is_same(const struct nd_userns_map *a, const struct nd_userns_map *b) {
+        return a->inside == b->inside && a->outside == b->outside && a->count == b->count;
+}
+
+/* Without a mapping, for a volume of the pod whose files get the pod's IDs. */
+static struct nd_error *take_shifted(const struct cri_mount_request *mount, struct cri_volume *volume) {
+        const struct nd_tree_shift shift = {
+                .uid = mount->uids.outside, .gid = mount->gids.outside, .count = mount->uids.count};
+
+        nd_try(cri_pod_volume_shift(volume->path, volume->file, &shift));
+        return take(mount, volume, &volume->tree);
+}
+
+static struct nd_error *map(const struct cri_config *config, const struct cri_sandbox_request *pod,
+                            const struct cri_mount_request *mount, int userns, struct cri_volume *volume) {
         nd_autoerror struct nd_error *error = nullptr;
 
         if (!holds_our_mounts(config, volume->path)) {
@@ -198,29 +213,30 @@ static struct nd_error *map(const struct cri_config *config, const struct cri_mo
                 nd_error_free(nd_take_ptr(error));
         }
         error = take_mapped(mount, volume, userns, false, &volume->tree);
+        if (error && is_same(&mount->uids, &pod->uids) && is_same(&mount->gids, &pod->gids) &&
+            cri_pod_volume_is_private(volume->path, pod->uid) && nd_own_userns_in_node())
+                return take_shifted(mount, volume);
         return error ? explain(nd_take_ptr(error), volume) : nullptr;
 }
 
-static bool is_same(const struct nd_userns_map *a, const struct nd_userns_map *b) {
-        return a->inside == b->inside && a->outside == b->outside && a->count == b->count;
-}
-
 /* A mount can have its own maps; the kubelet sends the pod's. */
-static struct nd_error *take_by_maps(const struct cri_config *config, const struct cri_container_request *request,
-                                     const struct cri_mount_request *mount, int userns, struct cri_volume *volume) {
+static struct nd_error *take_by_maps(const struct cri_config *config, const struct cri_sandbox_request *pod,
+                                     const struct cri_container_request *request, const struct cri_mount_request *mount,
+                                     int userns, struct cri_volume *volume) {
         const struct nd_userns_plan plan = {.uids = &mount->uids, .uid_count = 1, .gids = &mount->gids, .gid_count = 1};
         nd_autoclose int own = -EBADF;
 
         if (!mount->idmapped)
                 return take(mount, volume, &volume->tree);
         if (userns >= 0 && is_same(&mount->uids, &request->uids) && is_same(&mount->gids, &request->gids))
-                return map(config, mount, userns, volume);
+                return map(config, pod, mount, userns, volume);
         nd_try(nd_userns_make(&plan, &own));
-        return map(config, mount, own, volume);
+        return map(config, pod, mount, own, volume);
 }
 
-static struct nd_error *look(const struct cri_config *config, const struct cri_container_request *request,
-                             const struct cri_mount_request *mount, int userns, struct cri_volume *ret) {
+static struct nd_error *look(const struct cri_config *config, const struct cri_sandbox_request *pod,
+                             const struct cri_container_request *request, const struct cri_mount_request *mount, int userns,
+                             struct cri_volume *ret) {
         nd_try(check_flags(mount, userns >= 0));
         nd_try(resolve(mount->host_path, ret));
         if (mount->propagation == MOUNT_BIDIRECTIONAL) {
@@ -229,17 +245,17 @@ static struct nd_error *look(const struct cri_config *config, const struct cri_c
                 ret->source = nd_strdup(ret->path);
                 return check_shared(ret);
         }
-        nd_try(take_by_maps(config, request, mount, userns, ret));
+        nd_try(take_by_maps(config, pod, request, mount, userns, ret));
         return mount->recursive_read_only ? nd_mount_set(ret->tree, MOUNT_ATTR_RDONLY, true) : nullptr;
 }
 
-struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_container_request *request, int userns,
-                                  struct cri_volumes *ret) {
+struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_sandbox_request *pod,
+                                  const struct cri_container_request *request, int userns, struct cri_volumes *ret) {
         nd_vector_each (mount, &request->mounts) {
                 nd_vector_push(ret, VOLUME_NONE); /* first, so that the list owns the result */
                 if (*mount->image)
                         continue; /* image-volumes.c */
-                nd_try(wrap_named(look(config, request, mount, userns, &ret->items[ret->count - 1]), mount));
+                nd_try(wrap_named(look(config, pod, request, mount, userns, &ret->items[ret->count - 1]), mount));
         }
         return nullptr;
 }

@@ -9,7 +9,9 @@
  *                      magic links of /proc, which lead to descriptors and roots of processes
  *      idmapping       on our own clone. With its submounts if all of them support it, otherwise
  *                      without. Also without if our own directories are among them: the roots of
- *                      containers are overlays, which come and go and cannot be mapped
+ *                      containers are overlays, which come and go and cannot be mapped. In a
+ *                      rootless node, files that belong to the pod get its IDs if they cannot be
+ *                      mapped (pod-volumes.h)
  *      Bidirectional   needs a shared mount and no user namespace, from which nothing propagates to
  *                      the host. Only these go to the OCI runtime by path
  *      recursive ro    needs read-only and private propagation */
@@ -39,8 +41,9 @@ struct cri_volumes {
 void cri_volumes_done(struct cri_volumes *list);
 
 /* ret has one entry per mount of the request. userns is the pod's, -EBADF = the host's users. */
-[[nodiscard]] struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_container_request *request,
-                                                int userns, struct cri_volumes *ret);
+[[nodiscard]] struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_sandbox_request *pod,
+                                                const struct cri_container_request *request, int userns,
+                                                struct cri_volumes *ret);
 
 /* Visits the mounts and the image's declared volumes, parents first; ends at the first error. */
 struct cri_volume_visit {

@@ -142,6 +142,26 @@ static void collect_used(const struct cri_pod_table *pods, struct nd_map *ret) {
         }
 }
 
+static bool used_by_pod(uint32_t uid, void *userdata) {
+        const struct cri_pod_table *pods = userdata;
+        const struct nd_map_slot *slot;
+
+        for (size_t at = 0; (slot = nd_map_next(&pods->sandboxes, &at));) {
+                const struct cri_sandbox *sandbox = slot->value;
+
+                if (sandbox->request.user_namespace && sandbox->request.uids.outside == uid)
+                        return true;
+        }
+        return false;
+}
+
+static void trim_shifted(struct cri_image_gc *image_gc) {
+        nd_autoerror struct nd_error *error = nd_oci_store_trim_shifted(image_gc->store, used_by_pod, (void *) image_gc->pods);
+
+        if (error)
+                nd_log(ND_LOG_WARNING, "cannot remove copies of image layers", nd_field("error", nd_error_text(error)));
+}
+
 static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
         struct cri_image_gc *image_gc = userdata;
         struct nd_oci_store_collected collected = {};
@@ -154,6 +174,7 @@ static int on_later([[maybe_unused]] sd_event_source *source, void *userdata) {
                 nd_log(ND_LOG_WARNING, "image garbage collection failed", nd_field("error", nd_error_text(error)));
         else if (collected.more)
                 cri_image_gc_wake(image_gc);
+        trim_shifted(image_gc);
         empty_trash(image_gc);
         tell_waits(image_gc);
         return 0;

@@ -28,6 +28,8 @@
 #include "sys/cgroup.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/mount.h"
+#include "sys/own-userns.h"
 #include "sys/program.h"
 #include "sys/tree.h"
 #include "sys/userns.h"
@@ -91,6 +93,8 @@ struct room {
         char *directory;
         char *layers;
         struct nd_digest chain;
+        const struct nd_own_userns *users;
+        bool idmapped;            /* the volume is */
         int userns;               /* -EBADF = no user namespace */
         struct nd_userns_map map; /* of that user namespace */
 };
@@ -144,10 +148,28 @@ static struct nd_error *make_layer(const struct room *room) {
         return nd_file_replace_unsynced(fd, "init", bytes, length, 0755);
 }
 
-/* A volume as the kubelet creates it, owned by the container's IDs. */
-static struct nd_error *make_volume(const struct room *room, char **ret) {
+/* Whether a path can be idmapped; not the host's filesystems in a rootless node. */
+static struct nd_error *idmap(const char *path, int userns) {
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(nd_mount_clone(AT_FDCWD, path, false, &tree));
+        return nd_mount_idmap(tree, userns, false);
+}
+
+/* A volume as the kubelet creates it, idmapped or, in a rootless node that cannot, with the
+ * container's IDs. */
+static struct nd_error *make_volume(struct room *room, char **ret) {
+        nd_autoerror struct nd_error *error = nullptr;
+
         *ret = nd_format("%s/volume", room->directory);
-        return nd_dir_make(AT_FDCWD, *ret, 0755);
+        nd_try(nd_dir_make(AT_FDCWD, *ret, 0755));
+        if (!maps_users(room->feature))
+                return nullptr;
+        error = idmap(*ret, room->userns);
+        room->idmapped = !error;
+        if (!error || room->users->initial)
+                return nd_take_ptr(error);
+        return nd_dir_give(AT_FDCWD, *ret, room->map.outside, room->map.outside, 0755);
 }
 
 static void add_mounts(const struct room *room, const char *volume, struct nd_spec *spec) {
@@ -160,7 +182,7 @@ static void add_mounts(const struct room *room, const char *volume, struct nd_sp
         mount = nd_spec_add_mount(spec, "/volume", nullptr, volume);
         nd_spec_mount_option(mount, "rbind");
         nd_spec_mount_option(mount, "rprivate");
-        if (maps_users(room->feature)) {
+        if (room->idmapped) {
                 mount->idmapped = true;
                 mount->uids = mount->gids = room->map;
         }
@@ -174,7 +196,7 @@ static void add_mounts(const struct room *room, const char *volume, struct nd_sp
         }
 }
 
-static struct nd_error *write_spec(const struct room *room) {
+static struct nd_error *write_spec(struct room *room) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         nd_autofree char *volume = nullptr, *users = nullptr;
         nd_autoclose int fd = -EBADF;
@@ -269,11 +291,13 @@ static struct nd_error *run_trial(struct room *room) {
         nd_try(make_layer(room));
         if (maps_users(room->feature)) {
                 nd_try(nd_probe_map(&room->map));
-                nd_try(nd_probe_overlay(room->config->images));
+                if (room->users->initial)
+                        nd_try(nd_probe_overlay(room->config->images));
                 nd_try(nd_probe_idmap_tmpfs());
                 nd_try(nd_userns_make(&users, &room->userns));
                 plan.userns = room->userns;
                 plan.uid = plan.gid = room->map.outside;
+                plan.ids = room->users->initial ? 0 : room->map.count;
         }
         nd_try(cri_rootfs_build(&plan, &tree));
         nd_try(cri_rootfs_attach(tree, room->directory));
@@ -304,8 +328,11 @@ static struct nd_error *work(void *argument, [[maybe_unused]] int *ret_fd) {
                             .layers = layers,
                             .chain = nd_digest_of(ND_HASH_SHA256, "nodens", strlen("nodens")),
                             .userns = -EBADF};
+        nd_cleanup(nd_own_userns_done) struct nd_own_userns users = {};
         struct nd_error *error;
 
+        nd_try(nd_own_userns_read(&users));
+        room.users = &users;
         if (!cri_config_handler(config, trial->handler, &room.oci_runtime))
                 return nd_error_new(ND_INTERNAL, 0, "unknown runtime handler '%s'", trial->handler);
         nd_try(check_oci_runtime(&room.oci_runtime));

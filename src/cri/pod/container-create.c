@@ -31,6 +31,8 @@
 #include "sys/file.h"
 
 static constexpr uint64_t bundle_deadline_us = 60 * ND_SECOND_US;
+/* In a rootless node the first container of an image may copy all of it. */
+static constexpr uint64_t copy_deadline_us = 600 * ND_SECOND_US;
 static constexpr uint64_t create_deadline_us = 60 * ND_SECOND_US;
 
 enum {
@@ -273,11 +275,31 @@ static struct nd_error *take_bundle(struct cri_container_operation *operation, i
         return tree >= 0 ? cri_rootfs_attach(tree, directory) : nullptr;
 }
 
+/* Whether the worker may have copied layers, which take space in the image store. */
+static bool may_copy(const struct cri_container_operation *operation) {
+        return !operation->parts->users.initial && operation->container->request.user_namespace;
+}
+
+static void count_copies(const struct cri_container_operation *operation) {
+        const struct cri_creation *creation = operation->creation;
+        struct nd_oci_store *images = operation->parts->images;
+
+        if (!may_copy(operation))
+                return;
+        if (creation->chain_count > 0)
+                nd_oci_store_count_shifted(images, creation->chains, creation->chain_count);
+        nd_vector_each (volume, &creation->volumes) {
+                if (volume->count > 0)
+                        nd_oci_store_count_shifted(images, volume->chains, volume->count);
+        }
+}
+
 static void on_bundle(struct nd_error *error, int tree, void *userdata) {
         struct cri_container_operation *operation = userdata;
         nd_autoclose int fd = tree;
 
         operation->worker = nullptr;
+        count_copies(operation);
         if (!error)
                 error = take_bundle(operation, fd);
         cri_container_advance(operation, INPUT_DONE, error);
@@ -304,7 +326,8 @@ struct nd_error *cri_container_create_prepare(struct cri_container_operation *op
 
 struct nd_error *cri_container_create_bundle(struct cri_container_operation *operation) {
         return nd_worker_start(operation->parts->loop, "prepare the container", cri_bundle_make, &operation->creation->plan,
-                               bundle_deadline_us, on_bundle, operation, &operation->worker);
+                               may_copy(operation) ? copy_deadline_us : bundle_deadline_us, on_bundle, operation,
+                               &operation->worker);
 }
 
 /* ---- monitor ---- */

@@ -12,6 +12,7 @@
 #include "cri/bundle/resources.h"
 #include "cri/core/parts.h"
 #include "cri/core/request-decode.h"
+#include "cri/image/image-gc.h"
 #include "cri/oci-runtime/selftest.h"
 #include "cri/pod/sandbox.h"
 #include "cri/rpc/describe.h"
@@ -170,7 +171,10 @@ static void handle_stop(struct nd_grpc_call *call, const char *bytes, size_t len
 
 static void on_removed(struct nd_error *error, [[maybe_unused]] struct cri_sandbox *sandbox, void *userdata) {
         Runtime__V1__RemovePodSandboxResponse answer = RUNTIME__V1__REMOVE_POD_SANDBOX_RESPONSE__INIT;
+        const struct cri_parts *parts = ((struct pending *) userdata)->base.parts;
 
+        if (!parts->users.initial)
+                cri_image_gc_wake(parts->image_gc); /* the pod's IDs are free: copies of layers are, too */
         respond(cri_pending_call_end(userdata), error, &answer.base);
 }
 
