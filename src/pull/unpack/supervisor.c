@@ -37,6 +37,7 @@
 #include "pull/unpack/worker.h"
 #include "sys/fd-passing.h"
 #include "sys/file.h"
+#include "sys/own-userns.h"
 
 enum {
         CHANNEL_FD = 3,
@@ -80,6 +81,7 @@ struct slot {
 struct supervisor {
         const struct pull_events *events;
         struct pull_jail_filters filters;
+        struct nd_own_userns node;
         uint32_t serial;
         uint64_t left; /* remaining limit of streams */
         bool finished;
@@ -199,6 +201,7 @@ static struct nd_error *start_workers(struct supervisor *s, struct slot *slot, c
         nd_autofree char *work = work_path(slot, ""), *tree = work_path(slot, "/" ND_LAYER_TREE),
                          *marks_path = work_path(slot, "/marks");
         struct pull_worker_plan plan = {.filters = &s->filters,
+                                        .squash = nd_own_userns_is_small(&s->node) ? &s->node : nullptr,
                                         .blob_size = job->blob_size,
                                         .ceiling = job->ceiling < s->left ? job->ceiling : s->left,
                                         .compression = (enum nd_oci_compression) job->compression,
@@ -333,6 +336,7 @@ static struct nd_error *start_finalize(struct supervisor *s, struct slot *slot, 
                 return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", marks);
         return start_worker(&slot->workers[TREE],
                             &(struct pull_worker_plan) {.filters = &s->filters,
+                                                        .squash = nd_own_userns_is_small(&s->node) ? &s->node : nullptr,
                                                         .input = fd,
                                                         .output = -EBADF,
                                                         .tree = tree,
@@ -613,6 +617,8 @@ void pull_supervisor_main(int channel_fd, int unpack_fd, int layers_fd, int user
         s->events = events;
         s->left = total_bytes;
         error = watch_workers(&signals);
+        if (!error)
+                error = nd_own_userns_read(&s->node); /* the jail has no /proc */
         if (!error)
                 error = enter_jail(unpack_fd, layers_fd, userns_fd, &s->filters);
         if (!error)

@@ -14,6 +14,7 @@
 
 #include "pull/archive/decompress.h"
 #include "pull/unpack/finalize.h"
+#include "sys/own-userns.h"
 
 /* ---- a minimal tar writer ---- */
 
@@ -64,6 +65,9 @@ static struct nd_error *feed(void *userdata, const char *bytes, size_t length) {
         return pull_tar_feed(userdata, bytes, length);
 }
 
+/* The node whose missing owners become root; nullptr = all owners exist. */
+static const struct nd_own_userns *squash;
+
 static struct nd_error *unpack(const struct nd_text *tar, const char *directory, const char *name, bool lowest,
                                struct layer *ret) {
         nd_cleanup(pull_unpack_done) struct pull_unpack *u = nullptr;
@@ -76,6 +80,7 @@ static struct nd_error *unpack(const struct nd_text *tar, const char *directory,
         ret->fd = open(ret->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         ret->marks = ND_TEXT(1 << 20);
         u = pull_unpack_new(ret->fd, lowest);
+        pull_unpack_squash_owners(u, squash);
         sink = pull_unpack_sink(u);
         reader = pull_tar_new(&sink);
         decompressor = pull_decompressor_new(ND_COMPRESSION_DETECT, 1 << 20, feed, reader);
@@ -282,12 +287,40 @@ static void gzip_may_have_members_and_a_ceiling_holds([[maybe_unused]] void **st
         }
 }
 
+/* The archive's files belong to the user of the test, which this node has, or does not. */
+static void owners_that_a_small_node_does_not_have_become_root([[maybe_unused]] void **state) {
+        struct nd_userns_map own = {geteuid(), geteuid(), 1}, other = {geteuid() + 1, geteuid() + 1, 1};
+        struct nd_own_userns nodes[] = {{.uids = {.items = &own, .count = 1}, .gids = {.items = &own, .count = 1}},
+                                        {.uids = {.items = &other, .count = 1}, .gids = {.items = &other, .count = 1}}};
+
+        if (geteuid() != 0)
+                skip_because("changing owners needs privilege");
+        for (size_t i = 0; i < nd_count_of(nodes); i++) {
+                nd_autotext struct nd_text tar = ND_TEXT(1 << 20);
+                nd_cleanup(layer_done) struct layer layer = {};
+                scratch_directory root = scratch_make();
+                struct nd_error *error;
+
+                add(&tar, '0', "setuid", "", "x", 06755);
+                add(&tar, '5', "directory", "", "", 02755);
+                squash = &nodes[i];
+                error = unpack(&tar, root, "fs", true, &layer);
+                squash = nullptr;
+                expect_ok(error);
+                assert_int_equal(lookup(&layer, "setuid").st_uid, 0);
+                /* set-user-ID of a user that does not exist must not be that of root */
+                assert_int_equal(lookup(&layer, "setuid").st_mode & 07777, i == 0 ? 06755 : 0755);
+                assert_int_equal(lookup(&layer, "directory").st_mode & 07777, i == 0 ? 02755 : 0755);
+        }
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(entries_become_files),
                 cmocka_unit_test(nothing_leaves_the_tree),
                 cmocka_unit_test(whiteouts_are_converted_for_overlayfs),
                 cmocka_unit_test(the_lowest_layer_has_no_whiteouts),
+                cmocka_unit_test(owners_that_a_small_node_does_not_have_become_root),
                 cmocka_unit_test(a_layer_is_finalized_on_lower_layers),
                 cmocka_unit_test(invalid_marks_are_rejected),
                 cmocka_unit_test(errors_name_the_reason),

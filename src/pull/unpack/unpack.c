@@ -21,6 +21,7 @@
 
 #include "sys/calls.h"
 #include "sys/dir.h"
+#include "sys/own-userns.h"
 
 enum {
         DISK_BLOCK = 4096,
@@ -44,6 +45,7 @@ struct metadata {
 
 struct pull_unpack {
         struct pull_tree tree;
+        const struct nd_own_userns *squash; /* whose missing owners become root; nullptr = none */
         bool lowest;
         bool default_acl; /* a directory has a default ACL, which changes the mode of new files */
         int file;         /* the file being written; -EBADF = data is dropped */
@@ -66,6 +68,10 @@ struct pull_unpack *pull_unpack_new(int root_fd, bool lowest) {
         u->blocks = 1; /* the root directory */
         u->inodes = 1;
         return u;
+}
+
+void pull_unpack_squash_owners(struct pull_unpack *u, const struct nd_own_userns *node) {
+        u->squash = node;
 }
 
 void pull_unpack_free(struct pull_unpack *u) {
@@ -164,7 +170,8 @@ static struct nd_error *set_xattrs(struct pull_unpack *u, int fd, const char *na
                         continue;
                 if (nd_streq(xattrs[i].name, "system.posix_acl_default"))
                         u->default_acl = true;
-                if (nd_sys->fsetxattr(fd, xattrs[i].name, xattrs[i].value, xattrs[i].length, 0) < 0 && errno != ENOTSUP)
+                if (nd_sys->fsetxattr(fd, xattrs[i].name, xattrs[i].value, xattrs[i].length, 0) < 0 && errno != ENOTSUP &&
+                    !(u->squash && errno == EINVAL && nd_has_prefix(xattrs[i].name, "system.posix_acl_")))
                         return nd_error_new(nd_error_code_of(errno), errno, "set the extended attribute %s of '%s'",
                                             xattrs[i].name, name);
         }
@@ -214,13 +221,27 @@ static struct nd_error *set_metadata_at(int dir_fd, const char *name, const stru
         return nullptr;
 }
 
-static struct metadata metadata_of(const struct pull_tar_entry *e) {
-        return (struct metadata) {
+/* A set-user-ID program of a user that does not exist here must not become root's. */
+static void squash_owner(const struct nd_own_userns *node, struct metadata *m) {
+        bool uid = nd_own_userns_has_uid(node, m->uid), gid = nd_own_userns_has_gid(node, m->gid);
+
+        if (!uid || !gid)
+                m->mode &= ~(mode_t) (S_ISUID | S_ISGID);
+        m->uid = uid ? m->uid : 0;
+        m->gid = gid ? m->gid : 0;
+}
+
+static struct metadata metadata_of(const struct pull_unpack *u, const struct pull_tar_entry *e) {
+        struct metadata m = {
                 .uid = e->uid,
                 .gid = e->gid,
                 .mode = e->mode,
                 .mtime = {.tv_sec = e->mtime, .tv_nsec = (long) e->mtime_ns},
         };
+
+        if (u->squash)
+                squash_owner(u->squash, &m);
+        return m;
 }
 
 static struct nd_error *make_file(struct pull_unpack *u, const struct pull_tar_entry *e, int dir_fd, char *name) {
@@ -234,7 +255,7 @@ static struct nd_error *make_file(struct pull_unpack *u, const struct pull_tar_e
         if (fd < 0)
                 return failed("create", name);
         u->file = fd;
-        u->file_metadata = metadata_of(e);
+        u->file_metadata = metadata_of(u, e);
         u->file_size = e->size;
         u->file_name = nd_strdup(name);
         u->file_xattrs = e->xattrs;
@@ -252,7 +273,7 @@ static struct nd_error *make_opaque(int fd, const char *name) {
 }
 
 static struct nd_error *make_directory(struct pull_unpack *u, const struct pull_tar_entry *e, int dir_fd, char *name) {
-        struct metadata m = metadata_of(e);
+        struct metadata m = metadata_of(u, e);
         nd_autoclose int fd = -EBADF;
         bool made = nd_sys->mkdirat(dir_fd, name, 0700) == 0, whiteout = false;
         struct stat st;
@@ -284,7 +305,7 @@ static struct nd_error *make_directory(struct pull_unpack *u, const struct pull_
 }
 
 static struct nd_error *make_symlink(struct pull_unpack *u, const struct pull_tar_entry *e, int dir_fd, char *name) {
-        struct metadata m = metadata_of(e);
+        struct metadata m = metadata_of(u, e);
 
         if (!*e->link)
                 return nd_error_new(ND_INVALID, 0, "the layer has a symbolic link without a target: '%s'", name);
@@ -303,7 +324,7 @@ static struct nd_error *make_symlink(struct pull_unpack *u, const struct pull_ta
  * archive. */
 static struct nd_error *set_link_metadata(struct pull_unpack *u, const struct pull_tar_entry *e, int dir_fd, const char *name,
                                           const struct stat *target) {
-        struct metadata m = metadata_of(e);
+        struct metadata m = metadata_of(u, e);
         nd_autoclose int fd = -EBADF;
         struct timespec times[2];
 
@@ -354,7 +375,7 @@ static struct nd_error *make_hardlink(struct pull_unpack *u, const struct pull_t
 }
 
 static struct nd_error *make_fifo(struct pull_unpack *u, const struct pull_tar_entry *e, int dir_fd, char *name) {
-        struct metadata m = metadata_of(e);
+        struct metadata m = metadata_of(u, e);
 
         if (nd_sys->mknodat(dir_fd, name, S_IFIFO | 0600, 0) < 0) {
                 if (errno != EEXIST)

@@ -22,7 +22,9 @@
  *      xattr security.capability          kept if version 2; the kernel stores it as version 3 of
  *                                         root
  *      other user.*, POSIX ACLs           kept if the filesystem supports them
- *      owners, modes, times               kept, also setuid, setgid, sticky; directories last */
+ *      owners, modes, times               kept, also setuid, setgid, sticky; directories last
+ *      owners that a node with few IDs    root, without setuid and setgid, which would be root's;
+ *      does not have                      ACLs with such owners are dropped. On other nodes: rejected */
 #pragma once
 
 #include "pull/archive/tar.h"
@@ -41,6 +43,10 @@ struct pull_unpack;
 
 /* root_fd is the layer's empty fs directory, borrowed. lowest: there is no layer below. */
 [[nodiscard]] struct pull_unpack *pull_unpack_new(int root_fd, bool lowest);
+
+/* Owners that this node does not have become root. The node must outlive the unpacker. */
+struct nd_own_userns;
+void pull_unpack_squash_owners(struct pull_unpack *unpack, const struct nd_own_userns *node);
 void pull_unpack_free(struct pull_unpack *unpack);
 static inline void pull_unpack_done(struct pull_unpack **unpack) {
         pull_unpack_free(*unpack);

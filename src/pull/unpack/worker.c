@@ -213,13 +213,14 @@ static struct nd_error *feed_tar(struct pull_tar *tar) {
         }
 }
 
-static struct nd_error *unpack(bool lowest, struct pull_worker_report *report) {
-        nd_cleanup(pull_unpack_done) struct pull_unpack *unpack = pull_unpack_new(ROOT_FD, lowest);
+static struct nd_error *unpack(const struct pull_worker_plan *plan, struct pull_worker_report *report) {
+        nd_cleanup(pull_unpack_done) struct pull_unpack *unpack = pull_unpack_new(ROOT_FD, plan->lowest);
         struct pull_tar_sink sink = pull_unpack_sink(unpack);
         nd_cleanup(pull_tar_done) struct pull_tar *tar = pull_tar_new(&sink);
         nd_autotext struct nd_text marks = ND_TEXT(WORKER_MARKS);
         struct pull_unpack_result result;
 
+        pull_unpack_squash_owners(unpack, plan->squash);
         nd_try(feed_tar(tar));
         report->at_end = 1;
         nd_try(pull_tar_finish(tar));
@@ -247,7 +248,7 @@ void pull_worker_tar(const struct pull_worker_plan *plan) {
         error = confine_tree(plan, nullptr, 0);
         if (error)
                 finish(&report, error);
-        error = unpack(plan->lowest, &report);
+        error = unpack(plan, &report);
         finish(&report, error);
 }
 

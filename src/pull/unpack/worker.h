@@ -31,8 +31,11 @@ struct pull_worker_report {
 
 /* A worker's task; the descriptors are the supervisor's, and the worker closes all that are not
  * named here. */
+struct nd_own_userns;
+
 struct pull_worker_plan {
         const struct pull_jail_filters *filters;
+        const struct nd_own_userns *squash; /* see unpack.h; nullptr = owners stay */
         int report;
         /* decompress: the blob and a pipe; hash: pipes; tar: a pipe and the marks to write;
          * finalize: the marks */
