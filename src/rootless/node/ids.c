@@ -95,6 +95,6 @@ void rootless_ids_limits(const struct rootless_ids *ids, struct nd_strings *ret)
         nd_strings_add(ret, "files of images with other owners belong to root, without set-user-ID and set-group-ID bits");
         if (!rootless_ids_single(&ids->uids, &ids->gids))
                 return;
-        nd_strings_add(ret, "programs that change their user or group fail");
+        nd_strings_add(ret, "changes of users, groups and owners of files in containers succeed without an effect");
         nd_strings_add(ret, "processes keep the user's supplementary groups");
 }
