@@ -19,8 +19,6 @@ PENDING = (
     "a complete cluster from nothing as one user, first pod Ready within 60 s of the command (up --control-plane)",
     "a node inside rootless podman, and inside a pod (up --inside)",
     "the batch-job form with three nodes under Slurm",
-    "hostUsers: false pods inside the node, each with its own sub-range of IDs",
-    "nodes with 2,048 subordinate IDs and with none",
 )
 
 
@@ -110,3 +108,13 @@ def numbers(proof: Proof) -> None:
     proof.note(rootless.as_text(data))
     for aim in rootless.node_aims(data):
         proof.aim(aim.name, aim.value, most=aim.most, least=aim.least, unit=aim.unit, known=KNOWN.get(aim.name))
+
+
+@check("hostUsers: false pods, as many as the IDs allow, with attacks; nodes with 2,048 subordinate IDs and with none run busybox and nginx")
+def ids(proof: Proof) -> None:
+    scenarios(proof, "rootless-ids")
+
+
+@check("a stock kubelet with IDs for ten pods: own ranges, volumes, as many pods as there are IDs")
+def kubelet_ids(proof: Proof) -> None:
+    scenarios(proof, "rootless-node-ids")

@@ -182,8 +182,6 @@ def plain_pods(subject: Subject, cgroup_driver: str) -> Iterator[pods_module.Pod
 def pods(request: pytest.FixtureRequest, plain_pods: pods_module.Pods) -> pods_module.Pods:
     """The same test with both kinds of pods."""
     plain_pods.users = request.param == "user namespace"
-    if plain_pods.users:
-        plain_pods.skip_without_users()
     return plain_pods
 
 

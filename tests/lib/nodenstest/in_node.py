@@ -3,7 +3,7 @@
 
 The node belongs to an ordinary user with subordinate IDs. It has a delegated cgroup and a network of its own with the loopback only,
 and sees the tree and the cache. Tests find their scratch space by NODENS_SCRATCH: a directory of the host's disk, or of a tmpfs that
-the node has mounted, on which idmapped mounts work.
+the node has mounted, on which idmapped mounts work. pytest's own temporary directories are on such a tmpfs in both cases.
 """
 import contextlib
 import os
@@ -42,6 +42,8 @@ def launch(place: str, command: list[str], cgroup: Path) -> int:
     data = tempfile.mkdtemp(prefix="data-", dir=machine.HOME)
     os.chown(data, machine.UID, machine.UID)
     kept = [f"{name}={os.environ[name]}" for name in KEPT if name in os.environ]
+    # volumes of tests are on a tmpfs of the node, also if images and state are on the disk: what the host mounted cannot be idmapped
+    kept.append("PYTEST_ADDOPTS=--basetemp=/var/tmp/basetemp")
     inside = ["sh", "-ec", f'mkdir -p {SCRATCH[place]}; cd /nodens; exec "$@"', "sh",
               "env", "HOME=/root", f"NODENS_NODE={place}", f"NODENS_SCRATCH={SCRATCH[place]}", *kept, *command]
     options = ["--name", "tests", "--net", "none", "--data", data, "--bind", "/nodens:ro,/cache:ro"]

@@ -10,7 +10,6 @@ block of IDs.
 """
 import contextlib
 import itertools
-import json
 import os
 import re
 import shutil
@@ -25,10 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import grpc
-import pytest
 from nodensdev.cri_client import BLOCK, MASKED_PATHS, READONLY_PATHS, CriClient
-
-from . import runtimes
 
 CGROUPS = Path("/sys/fs/cgroup")
 PARENT = f"nodens-cri-test-{uuid.uuid4().hex[:8]}"    # chroots share the host's cgroups: two runs at once must not collide
@@ -36,7 +32,6 @@ SLEEP = ["sleep", "4321"]
 TIMEOUT = 120
 PATIENCE = 60.0     # seconds that a loaded machine has for anything
 FIRST_BLOCK = 20
-ON_THE_DISK = "which the host mounted"
 LOG_LINE = re.compile(r"^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{1,9}(?:Z|[+-]\d\d:\d\d)) (stdout|stderr) ([FP]) (.*)$")
 
 blocks = itertools.count(FIRST_BLOCK)
@@ -272,19 +267,8 @@ class Pods:
         pb = self.pb
         if not userns:
             return pb.UserNamespace(mode=pb.NODE)
-        self.skip_without_users()
         line = pb.IDMapping(host_id=next(blocks) * BLOCK if host_id is None else host_id, container_id=0, length=length)
         return pb.UserNamespace(mode=pb.POD, uids=[line], gids=[line])
-
-    def skip_without_users(self) -> None:
-        """A rootless node can idmap images only if they are on a filesystem of its own; the daemon says so in its status."""
-        if not runtimes.rootless():
-            return
-        status = self.runtime.Status(self.pb.StatusRequest(verbose=True), timeout=TIMEOUT)
-        reason = json.loads(status.info["info"])["selftest"]["userNamespaces"]
-        if ON_THE_DISK in reason:
-            assert not any(handler.features.user_namespaces for handler in status.runtime_handlers), reason
-            pytest.skip(reason)
 
     def run(self, userns: bool | None = None, name: str = "pod", namespaces: dict[str, Any] | None = None,
             security: dict[str, Any] | None = None,

@@ -150,7 +150,7 @@ def pytest_in_node(place: str, directory: str, *arguments: str, variant: str = "
     def run_pytest(inside: chroot.Prepared) -> bool:
         settings = [f"{name}={value}" for name, value in prepare_runtimes(inside, variant).items()]
         node = ["env", *settings, "python3", "-B", "-m", "nodenstest.in_node", place]
-        return inside.run([*node, *pytest_words(*selected(arguments), directory)]) == 0
+        return inside.run([*node, *pytest_words(directory, *arguments)]) == 0
     return run_pytest
 
 
@@ -229,6 +229,8 @@ SUITES = {
         pytest_of_images("tests/component/rootless-pods"),
         pytest_in_node("disk", "tests/component/cri", "--runtime", "nodens-cri"),
         pytest_in_node("memory", "tests/component/cri", "--runtime", "nodens-cri")), default=False),
+    "rootless-ids": Suite("pods with user namespaces in a rootless node, and nodes with few IDs",
+                          pytest_of_images("tests/component/rootless-pods/test_ids.py"), default=False),
     "cri-rootless-guest": Suite("of cri-rootless: limits, in a guest with cgroup controllers", pytest_in_guest(
         "tests/component/cri", "uml", "-k", LIMITS, "--runtime", "nodens-cri",
         before="env PYTHONPATH=/nodens/tools:/nodens/tests/lib python3 -B -m nodenstest.in_node memory"), default=False),
@@ -318,6 +320,8 @@ SUITES = {
     "rootless-node-kills": Suite("each part of a rootless node is killed 50 times under traffic; the API server is away for two minutes",
                                  pytest_on_machine("tests/cluster/scenarios/rootless/test_kills.py", "-s", "-k", "killed or away",
                                                    "--kills", "50", "--api-away", "120"), default=False),
+    "rootless-node-ids": Suite("pods with hostUsers: false on a rootless node in a cluster",
+                               pytest_on_machine("tests/cluster/scenarios/rootless-ids"), default=False),
     "guard": Suite("admission beside a stock API server, without nodes",
                    pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="not node and not image"), default=False),
     "guard-asan": Suite("guard under ASan and UBSan, without its slow tests",
