@@ -30,7 +30,8 @@ struct rootless_cluster;
 
 /* Prints the IDs that a node would have, how many pods with user namespaces they allow, and what
  * does not work with so few. */
-[[nodiscard]] struct nd_error *rootless_command_print_ids(const struct rootless_cluster *cluster);
+[[nodiscard]] struct nd_error *rootless_command_print_ids(const struct rootless_config *config,
+                                            const struct rootless_cluster *cluster);
 
 /* Prints an error to standard error and returns the exit status for it. */
 int rootless_command_fail(struct nd_error *error);

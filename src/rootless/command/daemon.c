@@ -100,7 +100,7 @@ struct nd_error *rootless_daemon_plan_components(const struct rootless_config *c
         if (!config->join)
                 return nullptr;
         nd_try(rootless_cluster_resolve(config, "", ret_cluster));
-        nd_try(rootless_ids_find(&ids));
+        nd_try(rootless_ids_find(config->inside, &ids));
         rootless_pod_ids_choose(ret_cluster, &ids);
         return rootless_components_files(ret_cluster, ret_files);
 }

@@ -55,6 +55,10 @@
                  .offset = FIELD(publish),                                                                                    \
                  .argument = "PORT,...",                                                                                      \
                  .help = "Host ports to publish: [ADDRESS:]PORT[:[ADDRESS:]PORT][/udp], the host's first; one PORT is both"}, \
+                {.name = "inside",                                                                                            \
+                 .kind = ND_OPTION_FLAG,                                                                                      \
+                 .offset = FIELD(inside),                                                                                     \
+                 .help = "Start the node in the user namespace of a container or pod, as its root"},                          \
                 {.name = "dry-run",                                                                                           \
                  .kind = ND_OPTION_FLAG,                                                                                      \
                  .offset = FIELD(dry_run),                                                                                    \
@@ -313,12 +317,13 @@ static void print_overlay(const struct rootless_overlay_plan *plan) {
                        plan->name, plan->mtu, plan->peers, plan->port);
 }
 
-struct nd_error *rootless_command_print_ids(const struct rootless_cluster *cluster) {
+struct nd_error *rootless_command_print_ids(const struct rootless_config *config,
+                                            const struct rootless_cluster *cluster) {
         nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
         nd_cleanup(nd_strings_done) struct nd_strings limits = {};
         nd_autofree char *summary = nullptr, *pods = nullptr;
 
-        nd_try(rootless_ids_find(&ids));
+        nd_try(rootless_ids_find(config->inside, &ids));
         summary = rootless_ids_summary(&ids);
         rootless_ids_limits(&ids, &limits);
         printf("ids       %s\n", summary);
@@ -351,5 +356,5 @@ struct nd_error *rootless_command_explain(const struct rootless_settings *settin
         rootless_bindplan_print(&plan, stdout);
         print_network(&network);
         print_overlay(&overlay);
-        return rootless_command_print_ids(&cluster);
+        return rootless_command_print_ids(&config, &cluster);
 }

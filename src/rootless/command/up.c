@@ -84,7 +84,7 @@ static struct nd_error *check_settings(const struct rootless_settings *settings,
         nd_try(rootless_launch_bindplan(&config, &node, nullptr, true, &more, &plan));
         if (settings->publish)
                 nd_try(rootless_api_check_list(settings->publish));
-        return starts ? rootless_command_print_ids(&cluster) : nullptr;
+        return starts ? rootless_command_print_ids(&config, &cluster) : nullptr;
 }
 
 static struct nd_error *check_ports(const struct rootless_settings *settings) {
@@ -180,6 +180,13 @@ static char *absolute(const char *path) {
         return directory ? nd_format("%s/%s", directory, path) : nd_strdup(path);
 }
 
+/* Containers have no user manager for the units. An invalid variable is reported when the settings are resolved. */
+static bool inside(const struct rootless_settings *settings) {
+        const char *variable = rootless_command_getenv("NODENS_INSIDE", nullptr);
+
+        return settings->inside || (variable && *variable && !nd_streq(variable, "0"));
+}
+
 int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
         struct rootless_settings given = *(struct rootless_settings *) settings;
         nd_cleanup(nd_strings_done) struct nd_strings components = {};
@@ -196,7 +203,7 @@ int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[ma
         given.peers = peers;
         if (given.dry_run)
                 error = rootless_command_explain(&given, true);
-        else if (!given.foreground)
+        else if (!given.foreground && !inside(&given))
                 error = background(&given);
         else
                 error = foreground(&d, &given, &components);

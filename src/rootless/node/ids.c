@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "rootless/node/inside.h"
 #include "sys/file.h"
 #include "sys/own-userns.h"
 #include "sys/subid.h"
@@ -31,7 +32,7 @@ static struct nd_error *find_ranges(const char *user, enum nd_subid_kind kind, s
         return nullptr;
 }
 
-struct nd_error *rootless_ids_find(struct rootless_ids *ret) {
+static struct nd_error *find_subordinate(struct rootless_ids *ret) {
         nd_cleanup(nd_subid_list_done) struct nd_subid_list uids = {}, gids = {}, none = {};
         struct passwd entry, *found = nullptr;
         char buffer[16 * 1024];
@@ -39,7 +40,8 @@ struct nd_error *rootless_ids_find(struct rootless_ids *ret) {
 
         if (geteuid() == 0)
                 return nd_error_new(ND_PRECONDITION, 0,
-                                    "nodens-rootless must not run as root; run it as the user that owns the node");
+                                    "nodens-rootless must not run as root; run it as the user that owns the node, or with "
+                                    "--inside in a container or pod that has a user namespace");
         /* A user without a name, as in some batch systems, has no subordinate IDs. */
         if (getpwuid_r(geteuid(), &entry, buffer, sizeof buffer, &found) == 0 && found) {
                 nd_try(find_ranges(entry.pw_name, ND_SUBUID, &uids));
@@ -49,6 +51,11 @@ struct nd_error *rootless_ids_find(struct rootless_ids *ret) {
         both = uids.count > 0 && gids.count > 0;
         nd_delegation_maps(geteuid(), both ? &uids : &none, &ret->uids);
         nd_delegation_maps(getegid(), both ? &gids : &none, &ret->gids);
+        return nullptr;
+}
+
+struct nd_error *rootless_ids_find(bool inside, struct rootless_ids *ret) {
+        nd_try(inside ? rootless_inside_maps(&ret->uids, &ret->gids) : find_subordinate(ret));
         ret->pods = nd_delegation_pods(&ret->uids, &ret->gids);
         return nullptr;
 }

@@ -16,8 +16,9 @@ struct rootless_ids {
 };
 void rootless_ids_done(struct rootless_ids *ids);
 
-/* The IDs that a node of the calling user would have. */
-[[nodiscard]] struct nd_error *rootless_ids_find(struct rootless_ids *ret);
+/* The IDs that a node of the calling user would have; inside: those of the container that we are in
+ * (inside.h). */
+[[nodiscard]] struct nd_error *rootless_ids_find(bool inside, struct rootless_ids *ret);
 
 /* The IDs of a running node, given its init. */
 [[nodiscard]] struct nd_error *rootless_ids_of_process(pid_t pid, struct rootless_ids *ret);

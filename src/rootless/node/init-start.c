@@ -9,7 +9,9 @@
  *   init's user namespace differs from the builder's, the kernel locks the flags of the builder's
  *   mounts. Neither calls execve(), so both keep their capabilities.
  *   newuidmap and newgidmap write the builder's maps, with a timeout each: they may query a
- *   directory service. The launcher writes them itself for a node with the user's own ID only. The builder writes init's maps, which map every ID to itself.
+ *   directory service. The launcher writes them itself for a node with the user's own ID only,
+ *   and as root of a container (inside.h). The builder writes init's maps, which map every ID to
+ *   itself.
  *   The root of the cgroup namespace is the cgroup of the cloning process: the delegated one.
  *   Therefore no process is cloned into a leaf. Launcher and init move to leaves when the builder
  *   has exited, since the kernel enables controllers for children only in a cgroup without
@@ -81,9 +83,14 @@ static struct nd_error *become_root(int fd) {
 }
 
 static struct nd_error *set_names(const struct rootless_init_plan *plan) {
-        if (sethostname(plan->name, strlen(plan->name)) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "set the node's host name");
-        return nullptr;
+        if (sethostname(plan->name, strlen(plan->name)) == 0)
+                return nullptr;
+        /* We are root of the UTS namespace: only a filter can deny it, and it would deny it to pods. */
+        if (errno == EPERM && plan->maps_own)
+                return nd_error_new(ND_PRECONDITION, 0,
+                                    "the container's seccomp profile denies sethostname(), which pods need; start the container "
+                                    "with --security-opt seccomp=unconfined (in a pod seccompProfile.type: Unconfined)");
+        return nd_error_new(nd_error_code_of(errno), errno, "set the node's host name");
 }
 
 static struct nd_error *write_cgroup(const char *file, const char *text) {
@@ -276,6 +283,14 @@ static void forget_environment(void) {
 
 /* ---- the launcher ---- */
 
+static struct nd_error *write_own_maps(pid_t pid, const struct rootless_init_plan *plan) {
+        nd_autofree char *path = nd_format("/proc/%d", (int) pid);
+        nd_autoclose int procfd = -EBADF;
+
+        nd_try(nd_dir_open(AT_FDCWD, path, &procfd));
+        return nd_error_wrap(map_same(plan, procfd), "map the node's IDs");
+}
+
 static struct nd_error *write_map(const char *program, pid_t pid, const struct nd_userns_maps *maps) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
@@ -309,6 +324,8 @@ static struct nd_error *write_own_ids(const struct rootless_init_plan *plan, pid
 }
 
 static struct nd_error *write_ids(const struct rootless_init_plan *plan, pid_t pid) {
+        if (plan->maps_own)
+                return write_own_maps(pid, plan);
         if (rootless_ids_single(&plan->uids, &plan->gids))
                 return write_own_ids(plan, pid);
         nd_try(write_map("newuidmap", pid, &plan->uids));

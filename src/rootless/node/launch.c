@@ -11,6 +11,7 @@
 #include "rootless/node/delegation.h"
 #include "rootless/node/ids.h"
 #include "rootless/node/init-start.h"
+#include "rootless/node/inside.h"
 #include "sys/cgroup.h"
 #include "sys/child.h"
 #include "sys/file.h"
@@ -42,6 +43,8 @@ static struct nd_error *make_data(struct rootless_config *config) {
         free(config->data);
         config->data = canonical;
         nd_try(rootless_bindplan_check_data(config->data));
+        if (config->inside)
+                nd_try(rootless_inside_check_data(config->data));
         nd_try(nd_dir_open(AT_FDCWD, config->data, &fd));
         for (size_t i = 0; i < nd_count_of(parts); i++)
                 nd_try(nd_dir_make(fd, parts[i], 0755));
@@ -102,6 +105,17 @@ static char *find_delegated(void) {
         return nullptr;
 }
 
+/* IDs and cgroup of the node. */
+static struct nd_error *find_share(const struct rootless_config *config, struct rootless_ids *ids, char **ret_cgroup) {
+        nd_autofree char *cgroup = config->inside ? rootless_inside_cgroup() : find_delegated();
+
+        if (config->join && !config->no_cgroups)
+                nd_try(config->inside ? rootless_inside_require_cgroup(cgroup) : rootless_delegation_require(cgroup));
+        nd_try(rootless_ids_find(config->inside, ids));
+        *ret_cgroup = nd_take_ptr(cgroup);
+        return nullptr;
+}
+
 static struct nd_error *record(const struct rootless_config *config, const struct rootless_node *node,
                                const struct rootless_init_plan *plan, pid_t pid, struct rootless_node_record *ret) {
         nd_cleanup(rootless_node_record_done) struct rootless_node_record r = {
@@ -141,16 +155,18 @@ struct nd_error *rootless_launch_node(struct rootless_config *config, const stru
         pid_t pid = 0;
 
         rootless_node_clear(node);
+        if (config->inside) {
+                nd_try(rootless_inside_require());
+                nd_try(rootless_inside_choose_network(config));
+        }
         nd_try(rootless_network_discover(config->name, config->net, config->mtu, &network, &resolv));
-        cgroup = find_delegated();
-        plan.cgroup = cgroup;
-        if (config->join && !config->no_cgroups)
-                nd_try(rootless_delegation_require(cgroup));
         nd_try(rootless_launch_bindplan(config, node, resolv, false, more, &binds));
-        nd_try(rootless_ids_find(&ids));
+        nd_try(find_share(config, &ids, &cgroup));
         warn_about_ids(config, &ids);
         plan.uids = ids.uids; /* ids owns both */
         plan.gids = ids.gids;
+        plan.maps_own = config->inside;
+        plan.cgroup = cgroup;
         error = rootless_init_start(&plan, &pid, &pidfd);
         if (!error) {
                 error = record(config, node, &plan, pid, ret_record);

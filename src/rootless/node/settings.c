@@ -124,8 +124,10 @@ struct nd_error *rootless_config_resolve(const struct rootless_settings *setting
                                     settings->name ? settings->name : "");
         config.name = nd_strdup(settings->name);
         config.net = NET_DRIVER_DEFAULT;
+        config.net_given = net != nullptr;
         if (net)
                 nd_try(rootless_net_driver_parse(net, &config.net));
+        nd_try(choose_flag(settings->inside, "NODENS_INSIDE", variable("NODENS_INSIDE", userdata), &config.inside));
         nd_try(choose_mtu(settings, variable("NODENS_MTU", userdata), &config.mtu));
         nd_try(choose_data(data, lasting, variable, userdata, config.name, &config.data));
         for (size_t i = 0; i < nd_count_of(texts); i++) {
@@ -163,7 +165,7 @@ bool rootless_settings_any(const struct rootless_settings *settings) {
                 if (text_option(settings, &texts[i]))
                         return true;
         return settings->net || settings->data || settings->mtu || settings->max_pods || settings->offset || settings->taint ||
-               settings->no_cgroups || settings->server_tls_bootstrap;
+               settings->no_cgroups || settings->server_tls_bootstrap || settings->inside;
 }
 
 static struct nd_error *add_setting(struct nd_text *text, const char *name, const char *option, rootless_getenv variable,
@@ -189,6 +191,7 @@ struct nd_error *rootless_settings_format(const struct rootless_settings *settin
                 {"NODENS_TAINT", settings->taint ? "1" : nullptr},
                 {"NODENS_NO_CGROUPS", settings->no_cgroups ? "1" : nullptr},
                 {"NODENS_SERVER_TLS_BOOTSTRAP", settings->server_tls_bootstrap ? "1" : nullptr},
+                {"NODENS_INSIDE", settings->inside ? "1" : nullptr},
         };
 
         *ret = ND_TEXT(SETTINGS_BYTES);

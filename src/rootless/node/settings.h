@@ -6,6 +6,7 @@
  *      --data      NODENS_DATA     $XDG_DATA_HOME/nodens/NAME; none by default for `run`
  *      --bind      NODENS_BIND     nothing
  *      --devices   NODENS_DEVICES  none besides those of every node
+ *      --inside    NODENS_INSIDE   no
  *
  * With --join (NODENS_JOIN) the node runs Kubernetes. The settings of it are checked where they are
  * used, in components/:
@@ -57,6 +58,7 @@ struct rootless_settings {
         bool taint;
         bool no_cgroups;
         bool server_tls_bootstrap;
+        bool inside;
         bool dry_run;
         bool foreground;
         bool json;
@@ -66,6 +68,8 @@ struct rootless_settings {
 struct rootless_config {
         char *name;
         enum rootless_net_driver net;
+        bool net_given; /* by the user */
+        bool inside;    /* the node is in a container (inside.h) */
         uint32_t mtu;
         char *data;    /* canonical once created; nullptr = none */
         char *bind;    /* nullptr = none */

@@ -302,6 +302,8 @@ SUITES = {
                            default=False),
     "rootless-kubelet": Suite("a stock kubelet in a rootless node, beside a stock API server", with_programs(
         "kubernetes", with_programs("containerd", pytest("tests/component/rootless/kubelet.py", variant="gcc"))), default=False),
+    "rootless-inside": Suite("nodes in containers of rootless podman, beside a stock API server", with_root("podman", with_programs(
+        "kubernetes", pytest("tests/component/rootless/inside.py", variant="gcc"))), default=False),
     "rootless-services": Suite("ports of Services and pods on a rootless node, beside a stock API server",
                                with_programs("kubernetes", pytest("tests/component/rootless/services.py", variant="gcc")), default=False),
     "rootless-flannel": Suite("flannel in two rootless nodes, beside a stock API server", with_programs(
