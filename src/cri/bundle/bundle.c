@@ -334,7 +334,8 @@ static struct nd_error *begin_spec(const struct cri_bundle_plan *plan, char *roo
 
         spec->root = root;
         add_namespaces(plan, spec);
-        cri_resources_describe(&request_of(plan)->resources, parent, &spec->resources);
+        if (!plan->config->without_cgroups)
+                cri_resources_describe(&request_of(plan)->resources, parent, &spec->resources);
         return cri_resources_cgroup(plan->config, parent, plan->container->id, &spec->cgroup);
 }
 

@@ -122,6 +122,7 @@ static const struct key keys[] = {
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
         {"imageVerifier", KEY_OPTIONAL_PATH, offsetof(struct cri_config, verifier), 0, 0},
         {"unlockedReadOnlyVolumes", KEY_BOOL, offsetof(struct cri_config, unlocked_volumes), 0, 0},
+        {"withoutCgroups", KEY_BOOL, offsetof(struct cri_config, without_cgroups), 0, 0},
         {"metrics", KEY_ENDPOINT, offsetof(struct cri_config, metrics), 0, 0},
 };
 

@@ -57,6 +57,9 @@ struct cri_config {
         /* Allow read-only volumes in /dev, /proc and /sys also for containers with SYS_ADMIN in
          * a user namespace. */
         bool unlocked_volumes;
+        /* Containers have neither cgroups of their own nor limits, for rootless nodes that may not
+         * create cgroups. */
+        bool without_cgroups;
         char *metrics; /* "off", a socket's path, or "127.0.0.1:PORT" */
 };
 

@@ -71,7 +71,9 @@ static struct nd_error *begin(const struct cri_config *config, const char *handl
                 found = nd_program_find(path ? path : "", oci_runtime.program);
         add(ret, found ? found : oci_runtime.program);
         add_pair(ret, "--root", root);
-        if (oci_runtime.kind == OCI_RUNTIME_CRUN)
+        if (oci_runtime.kind == OCI_RUNTIME_CRUN && config->without_cgroups)
+                add(ret, "--cgroup-manager=disabled");
+        else if (oci_runtime.kind == OCI_RUNTIME_CRUN)
                 add(ret, config->systemd_cgroups ? "--cgroup-manager=systemd" : "--cgroup-manager=cgroupfs");
         else if (config->systemd_cgroups)
                 add(ret, "--systemd-cgroup");

@@ -270,7 +270,7 @@ static struct nd_error *check_cgroups(const struct room *room) {
         nd_autofree char *name = nd_format("nodens-selftest-%s-%d", room->oci_runtime.name, (int) getpid());
         nd_autoclose int root = -EBADF;
 
-        if (room->config->systemd_cgroups)
+        if (room->config->systemd_cgroups || room->config->without_cgroups)
                 return nullptr;
         nd_try(nd_cgroup_open("/", &root));
         nd_try(nd_error_wrap(nd_cgroup_make(root, name),

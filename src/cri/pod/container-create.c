@@ -380,12 +380,14 @@ struct nd_error *cri_container_create_monitor(struct cri_container_operation *op
 
 /* ---- process ---- */
 
-/* The container's cgroup. With systemd the process is in a cgroup that crun created inside the
+/* The container's cgroup; none if it is in ours, which must not be killed with it. With systemd the process is in a cgroup that crun created inside the
  * scope, but the limits are on the scope. */
 static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, char **ret) {
         nd_autofree char *path = nd_format("/proc/%d/cgroup", (int) pid), *text = nullptr, *own = nullptr;
         char *last;
 
+        if (config->without_cgroups)
+                return nullptr;
         nd_try(nd_file_read_kernel(path, 64 << 10, &text));
         own = nd_cgroup_path_of(text);
         last = own ? strrchr(own, '/') : nullptr;

@@ -57,6 +57,9 @@ struct nd_error *cri_container_update_run(struct cri_container_operation *operat
 
         if (!cri_container_lives(container))
                 return nd_error_new(ND_PRECONDITION, 0, "container %.13s is not running", container->id);
+        if (parts->config.without_cgroups)
+                return nd_error_new(ND_PRECONDITION, 0,
+                                    "containers of this node have no cgroups, so limits cannot be changed");
         cri_resources_describe(&operation->resources, container->sandbox->request.cgroup_parent, &resources);
         nd_try(nd_spec_resources_format(&resources, &text));
         return cri_oci_runtime_update(parts->loop, &parts->config, container->sandbox->request.runtime_handler, container->id,

@@ -33,6 +33,9 @@ struct rootless_cluster;
 [[nodiscard]] struct nd_error *rootless_command_print_ids(const struct rootless_config *config,
                                             const struct rootless_cluster *cluster);
 
+/* Removes a data directory, with all files in it that belong to the node's IDs. */
+[[nodiscard]] struct nd_error *rootless_purge_data(const struct rootless_config *config);
+
 /* Prints an error to standard error and returns the exit status for it. */
 int rootless_command_fail(struct nd_error *error);
 /* The same for the commands that units run: the unit's status gets the error, too. */

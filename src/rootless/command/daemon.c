@@ -161,7 +161,7 @@ struct nd_error *rootless_daemon_launch(struct rootless_daemon *d) {
 
         nd_try(rootless_daemon_plan_components(&d->config, &d->cluster, &files));
         nd_try(rootless_daemon_plan_overlay(&d->config, &overlay));
-        nd_try(rootless_launch_node(&d->config, &d->node, false, &files, &d->record, &d->pidfd));
+        nd_try(rootless_launch_node(&d->config, &d->node, d->config.ephemeral, &files, &d->record, &d->pidfd));
         error = record_components(d);
         if (!error && overlay.file)
                 error = rootless_overlay_plan_save(&d->node, &overlay);

@@ -147,15 +147,20 @@
                  .help = "Request the certificate of the kubelet's server from the cluster, where it must be approved"}
 
 static const struct nd_option run_options[] = {NAME_OPTION, MAKE_OPTIONS, {}};
-static const struct nd_option up_options[] = {NAME_OPTION,
-                                              MAKE_OPTIONS,
-                                              CLUSTER_OPTIONS,
-                                              {.name = "foreground",
-                                               .letter = 'f',
-                                               .kind = ND_OPTION_FLAG,
-                                               .offset = FIELD(foreground),
-                                               .help = "Run in the foreground, for hosts without a systemd user manager"},
-                                              {}};
+static const struct nd_option up_options[] = {
+        NAME_OPTION,
+        MAKE_OPTIONS,
+        CLUSTER_OPTIONS,
+        {.name = "foreground",
+         .letter = 'f',
+         .kind = ND_OPTION_FLAG,
+         .offset = FIELD(foreground),
+         .help = "Run in the foreground, for hosts without a systemd user manager"},
+        {.name = "ephemeral",
+         .kind = ND_OPTION_FLAG,
+         .offset = FIELD(ephemeral),
+         .help = "With --foreground: the node ends with this process and leaves no file, for batch jobs"},
+        {}};
 static const struct nd_option name_options[] = {NAME_OPTION, {}};
 static const struct nd_option purge_options[] = {NAME_OPTION,
                                                  {.name = "data",

@@ -20,17 +20,26 @@ static constexpr uint64_t empty_timeout_us = 600 * ND_SECOND_US;
 
 /* Empties lib, log and cache from inside a node, with this same program. */
 static struct nd_error *empty(const struct rootless_config *config) {
-        const char *const argv[] = {"/proc/self/exe", "run",       "--net", "none",     "--data",
-                                    config->data,     "--",        "find",  "/var/lib", "/var/log",
-                                    "/var/cache",     "-mindepth", "1",     "-delete",  nullptr};
+        static const char *const command[] = {"--", "find", "/var/lib", "/var/log", "/var/cache", "-mindepth", "1", "-delete"};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
-        struct nd_child_plan plan = {.argv = argv, .deadline_us = empty_timeout_us, .output_ceiling = 16 * 1024};
+        struct nd_child_plan plan = {.deadline_us = empty_timeout_us, .output_ceiling = 16 * 1024};
 
+        nd_strings_add(&argv, "/proc/self/exe");
+        nd_strings_add(&argv, "run");
+        nd_strings_add(&argv, "--net=none");
+        nd_strings_addf(&argv, "--data=%s", config->data);
+        if (config->inside)
+                nd_strings_add(&argv, "--inside");
+        for (size_t i = 0; i < nd_count_of(command); i++)
+                nd_strings_add(&argv, command[i]);
+        nd_strings_add_owned(&argv, nullptr);
+        plan.argv = (const char *const *) argv.items;
         nd_try(nd_child_run(&plan, &result));
         return nd_error_wrap(nd_child_result_error(&result, "find"), "empty '%s'", config->data);
 }
 
-static struct nd_error *remove_data(const struct rootless_config *config) {
+struct nd_error *rootless_purge_data(const struct rootless_config *config) {
         static const char *const parts[] = {"lib", "log", "cache"};
         nd_autoclose int fd = -EBADF;
 
@@ -63,7 +72,7 @@ static struct nd_error *purge(const struct rootless_settings *settings) {
                                     "node '%s' is running; stop it first: nodens-rootless down --name %s", config.name,
                                     config.name);
         if (access(config.data, F_OK) == 0)
-                nd_try(remove_data(&config));
+                nd_try(rootless_purge_data(&config));
         rootless_node_clear(&node);
         return rootless_node_remove(&node);
 }

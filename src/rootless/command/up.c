@@ -7,8 +7,11 @@
  *   NAME.conf. So options are valid until the next `up`, and NAME.conf stays the user's own.
  *   `up --foreground` does the work of hold and net in one process and runs the others as children
  *   (services.h), for hosts without a user manager. If it is killed, init keeps running and the
- *   next `up --foreground` adopts the node. */
+ *   next `up --foreground` adopts the node. With --ephemeral init dies with it instead, and all
+ *   files of the node are removed at the end, also after an error. */
+#include <signal.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 #include "base/log.h"
 #include "rootless/command/commands.h"
@@ -52,6 +55,10 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         if (absent) {
                 nd_try(rootless_daemon_check_ports(&d->config));
                 nd_try(rootless_daemon_launch(d));
+        } else if (d->config.ephemeral) {
+                return nd_error_new(ND_EXISTS, 0,
+                                    "node '%s' is already running; give the ephemeral node another name with --name",
+                                    d->config.name);
         } else {
                 nd_log(ND_LOG_NOTICE, "adopted a running node", nd_field("node", d->config.name));
         }
@@ -67,6 +74,27 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
                 nd_try(rootless_node_stop(&d->node, d->pidfd));
         rootless_node_clear(&d->node);
         return nullptr;
+}
+
+/* Ends the node of this launcher and removes all of its files. Another launcher's node, whose lock we do not hold, stays. */
+static struct nd_error *leave_nothing(struct rootless_daemon *d, struct nd_error *error) {
+        nd_autoerror struct nd_error *failed = nullptr;
+        siginfo_t end;
+
+        if (d->node.lock_fd < 0 || nd_error_code(error) == ND_EXISTS)
+                return error;
+        rootless_services_end(nd_take_ptr(d->services));
+        rootless_supervisor_free(nd_take_ptr(d->supervisor));
+        if (d->pidfd >= 0) {
+                (void) nd_sys->pidfd_send_signal(d->pidfd, SIGKILL, 0);
+                (void) waitid(P_PIDFD, (id_t) d->pidfd, &end, WEXITED);
+        }
+        rootless_node_clear(&d->node);
+        if (d->config.data && access(d->config.data, F_OK) == 0)
+                failed = rootless_purge_data(&d->config);
+        if (!failed)
+                failed = rootless_node_remove(&d->node);
+        return error ? error : nd_take_ptr(failed);
 }
 
 /* Checks the settings as `hold` will: its errors would be in the journal only. If the node is about
@@ -149,12 +177,18 @@ static void warn_about_network(const struct rootless_node *node) {
                 fprintf(stderr, "nodens-rootless: warning: %s\n", warning);
 }
 
+static bool given_ephemeral(const struct rootless_settings *settings) {
+        return settings->ephemeral || rootless_command_getenv("NODENS_EPHEMERAL", nullptr);
+}
+
 static struct nd_error *background(const struct rootless_settings *settings) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
         nd_autoerror struct nd_error *absent = nullptr;
         nd_autoclose int pidfd = -EBADF;
 
+        if (given_ephemeral(settings))
+                return nd_error_new(ND_INVALID, 0, "--ephemeral needs --foreground: units outlive this command");
         nd_try(rootless_node_open(settings->name, true, &node));
         absent = rootless_node_open_init(&node, &record, &pidfd);
         nd_try(check_settings(settings, absent));
@@ -207,6 +241,8 @@ int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[ma
                 error = background(&given);
         else
                 error = foreground(&d, &given, &components);
+        if (d.config.ephemeral)
+                error = leave_nothing(&d, error);
         rootless_daemon_done(&d);
         return error ? rootless_command_fail(error) : EXIT_SUCCESS;
 }

@@ -46,6 +46,8 @@ static struct nd_error *nodens_files(const struct rootless_cluster *cluster, str
 
         nd_json_open(&out, nullptr, '{');
         nd_json_string(&out, "cgroupDriver", "cgroupfs");
+        if (cluster->no_cgroups)
+                nd_json_bool(&out, "withoutCgroups", true);
         nd_json_open(&out, "cniPlugins", '[');
         nd_vector_each (directory, &cluster->cni) {
                 nd_json_string(&out, nullptr, *directory);
@@ -118,6 +120,8 @@ static void add_containerd_config(struct nd_text *text, const struct rootless_cl
                 add_string(text, cluster->cdi);
                 nd_text_add(text, "]\n");
         }
+        if (cluster->no_cgroups)
+                nd_text_add(text, "  disable_cgroup = true\n");
         nd_text_add(text, "[plugins.'io.containerd.cri.v1.runtime'.cni]\n"
                           "  conf_dir = '/etc/cni/net.d'\n");
         add_plugin_directories(text, cluster);

@@ -87,9 +87,10 @@ static struct nd_error *set_names(const struct rootless_init_plan *plan) {
                 return nullptr;
         /* We are root of the UTS namespace: only a filter can deny it, and it would deny it to pods. */
         if (errno == EPERM && plan->maps_own)
-                return nd_error_new(ND_PRECONDITION, 0,
-                                    "the container's seccomp profile denies sethostname(), which pods need; start the container "
-                                    "with --security-opt seccomp=unconfined (in a pod seccompProfile.type: Unconfined)");
+                return nd_error_new(
+                        ND_PRECONDITION, 0,
+                        "the container's seccomp profile denies sethostname(), which pods need; start the container "
+                        "with --security-opt seccomp=unconfined (in a pod seccompProfile.type: Unconfined)");
         return nd_error_new(nd_error_code_of(errno), errno, "set the node's host name");
 }
 

@@ -107,8 +107,10 @@ static char *find_delegated(void) {
 
 /* IDs and cgroup of the node. */
 static struct nd_error *find_share(const struct rootless_config *config, struct rootless_ids *ids, char **ret_cgroup) {
-        nd_autofree char *cgroup = config->inside ? rootless_inside_cgroup() : find_delegated();
+        nd_autofree char *cgroup = config->inside ? rootless_inside_cgroup() : nullptr;
 
+        if (!cgroup)
+                cgroup = find_delegated();
         if (config->join && !config->no_cgroups)
                 nd_try(config->inside ? rootless_inside_require_cgroup(cgroup) : rootless_delegation_require(cgroup));
         nd_try(rootless_ids_find(config->inside, ids));

@@ -128,8 +128,10 @@ struct nd_error *rootless_config_resolve(const struct rootless_settings *setting
         if (net)
                 nd_try(rootless_net_driver_parse(net, &config.net));
         nd_try(choose_flag(settings->inside, "NODENS_INSIDE", variable("NODENS_INSIDE", userdata), &config.inside));
+        nd_try(choose_flag(settings->ephemeral, "NODENS_EPHEMERAL", variable("NODENS_EPHEMERAL", userdata),
+                           &config.ephemeral));
         nd_try(choose_mtu(settings, variable("NODENS_MTU", userdata), &config.mtu));
-        nd_try(choose_data(data, lasting, variable, userdata, config.name, &config.data));
+        nd_try(choose_data(data, lasting && !config.ephemeral, variable, userdata, config.name, &config.data));
         for (size_t i = 0; i < nd_count_of(texts); i++) {
                 const char *option = text_option(settings, &texts[i]),
                            *value = option ? option : variable(texts[i].variable, userdata);
@@ -165,7 +167,8 @@ bool rootless_settings_any(const struct rootless_settings *settings) {
                 if (text_option(settings, &texts[i]))
                         return true;
         return settings->net || settings->data || settings->mtu || settings->max_pods || settings->offset || settings->taint ||
-               settings->no_cgroups || settings->server_tls_bootstrap || settings->inside;
+               settings->no_cgroups || settings->server_tls_bootstrap || settings->inside ||
+               settings->ephemeral;
 }
 
 static struct nd_error *add_setting(struct nd_text *text, const char *name, const char *option, rootless_getenv variable,
@@ -192,6 +195,7 @@ struct nd_error *rootless_settings_format(const struct rootless_settings *settin
                 {"NODENS_NO_CGROUPS", settings->no_cgroups ? "1" : nullptr},
                 {"NODENS_SERVER_TLS_BOOTSTRAP", settings->server_tls_bootstrap ? "1" : nullptr},
                 {"NODENS_INSIDE", settings->inside ? "1" : nullptr},
+                {"NODENS_EPHEMERAL", settings->ephemeral ? "1" : nullptr},
         };
 
         *ret = ND_TEXT(SETTINGS_BYTES);

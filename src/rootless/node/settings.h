@@ -7,6 +7,7 @@
  *      --bind      NODENS_BIND     nothing
  *      --devices   NODENS_DEVICES  none besides those of every node
  *      --inside    NODENS_INSIDE   no
+ *      --ephemeral NODENS_EPHEMERAL no: with it there is no default of --data
  *
  * With --join (NODENS_JOIN) the node runs Kubernetes. The settings of it are checked where they are
  * used, in components/:
@@ -59,6 +60,7 @@ struct rootless_settings {
         bool no_cgroups;
         bool server_tls_bootstrap;
         bool inside;
+        bool ephemeral;
         bool dry_run;
         bool foreground;
         bool json;
@@ -70,6 +72,7 @@ struct rootless_config {
         enum rootless_net_driver net;
         bool net_given; /* by the user */
         bool inside;    /* the node is in a container (inside.h) */
+        bool ephemeral; /* the node ends with its launcher, which leaves nothing behind */
         uint32_t mtu;
         char *data;    /* canonical once created; nullptr = none */
         char *bind;    /* nullptr = none */

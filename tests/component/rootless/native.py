@@ -64,7 +64,6 @@ def install() -> None:
         shutil.copy(program(name), PROGRAMS / name)
     for name, path in OURS.items():
         shutil.copy(machine.BUILD / "src" / path, PROGRAMS / name)
-    shutil.copy("/nodens/tests/lib/nodenstest/crun-without-controllers", PROGRAMS / "crun")
     KUBECONFIG.write_text(kubeconfig())
     write_archive(ARCHIVE)
     for path in (PROGRAMS, KUBECONFIG, ARCHIVE):
