@@ -22,9 +22,9 @@ srun --ntasks-per-node=1 --kill-on-bad-exit=1 sh -c '
                 --pod-cidr "10.244.$SLURM_NODEID.0/24" ${NODENS_UP:-}' &
 step=$!
 
-# Ends the step, which ends the nodes, and removes the nodes from the cluster.
+# Ends the nodes by a signal to their launchers (srun itself would kill them), and removes them from the cluster.
 leave() {
-        kill "$step" 2>/dev/null || true
+        scancel --signal=TERM "$SLURM_JOB_ID.0" || true
         wait "$step" || true
         kubectl delete node --selector "slurm-job=$SLURM_JOB_ID" --ignore-not-found || true
 }

@@ -29,11 +29,12 @@ static void options_of_kubernetes_become_variables_too([[maybe_unused]] void **s
                                           .max_pods = 7,
                                           .taint = true,
                                           .no_cgroups = true,
-                                          .server_tls_bootstrap = true};
+                                          .server_tls_bootstrap = true,
+                                          .inside = true};
 
         expect_ok(rootless_settings_format(&given, no_variable, nullptr, &text));
         assert_string_equal(nd_text_get(&text), "NODENS_MAX_PODS=\"7\"\nNODENS_TAINT=\"1\"\nNODENS_NO_CGROUPS=\"1\"\n"
-                                                "NODENS_SERVER_TLS_BOOTSTRAP=\"1\"\nNODENS_JOIN=\"/k\"\n"
+                                                "NODENS_SERVER_TLS_BOOTSTRAP=\"1\"\nNODENS_INSIDE=\"1\"\nNODENS_JOIN=\"/k\"\n"
                                                 "NODENS_RUNTIME=\"containerd\"\n");
         assert_true(rootless_settings_any(&given));
         assert_false(rootless_settings_any(&(struct rootless_settings) {.name = "n", .publish = "1:1"}));
@@ -66,6 +67,20 @@ static void the_environment_configures_kubernetes([[maybe_unused]] void **state)
                      "NODENS_TAINT 'maybe'");
         expect_error(rootless_config_resolve(&given, true, many_variables, (void *) relative, &refused), ND_INVALID,
                      "absolute");
+}
+
+static void an_ephemeral_node_has_no_data_directory_by_default([[maybe_unused]] void **state) {
+        const char *variables[] = {"HOME", "/home/u", "NODENS_EPHEMERAL", "1", "NODENS_INSIDE", "yes", nullptr};
+        nd_cleanup(rootless_config_done) struct rootless_config config = {}, given = {};
+
+        expect_ok(rootless_config_resolve(&(struct rootless_settings) {.name = "n"}, true, many_variables, (void *) variables,
+                                          &config));
+        assert_null(config.data);
+        assert_true(config.ephemeral && config.inside && !config.net_given);
+        expect_ok(rootless_config_resolve(&(struct rootless_settings) {.name = "n", .data = "/d", .net = "none"}, true,
+                                          many_variables, (void *) variables, &given));
+        assert_string_equal(given.data, "/d");
+        assert_true(given.net_given);
 }
 
 static void without_options_nothing_is_written([[maybe_unused]] void **state) {
@@ -109,6 +124,7 @@ int main(void) {
                 cmocka_unit_test(options_become_variables_of_the_unit),
                 cmocka_unit_test(options_of_kubernetes_become_variables_too),
                 cmocka_unit_test(the_environment_configures_kubernetes),
+                cmocka_unit_test(an_ephemeral_node_has_no_data_directory_by_default),
                 cmocka_unit_test(without_options_nothing_is_written),
                 cmocka_unit_test(an_option_takes_precedence_over_the_environment),
                 cmocka_unit_test(characters_that_systemd_interprets_are_escaped),

@@ -37,8 +37,7 @@ ReturnToService=2
 KillWait={KILL_WAIT}
 SlurmctldTimeout=300
 SlurmdTimeout=300
-LaunchParameters=enable_nss_slurm
-""".replace("LaunchParameters=enable_nss_slurm\n", "") + "".join(
+""" + "".join(
     f"NodeName={name} NodeAddr={address} NodeHostname={name} CPUs=2 State=UNKNOWN\n" for name, address in HOSTS.items()) + \
     "PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP\n"
 
@@ -50,7 +49,7 @@ mount -t tmpfs -o mode=0755 tmpfs /run/user
 mkdir /run/user/{machine.UID}; chown {machine.UID}:{machine.UID} /run/user/{machine.UID}; chmod 0700 /run/user/{machine.UID}
 mount -t tmpfs -o mode=1777 tmpfs /tmp
 mount -t proc proc /proc
-exec slurmd -D -N "$1"
+exec catatonit -- slurmd -D -N "$1"
 """
 
 
