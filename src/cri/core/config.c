@@ -48,6 +48,7 @@ void cri_config_done(struct cri_config *config) {
         nd_vector_done(&config->handlers);
         free(config->cdi);
         free(config->verifier);
+        free(config->pull_broker);
         free(config->metrics);
         *config = (struct cri_config) {};
 }
@@ -75,6 +76,7 @@ void cri_config_init(struct cri_config *ret) {
                 .apparmor_profiles = nd_strdup("/etc/apparmor.d/nodens-container"),
                 .cdi = nd_strdup("/etc/cdi:/var/run/cdi"),
                 .verifier = nd_strdup(""),
+                .pull_broker = nd_strdup(""),
                 .metrics = nd_strdup("off"),
         };
 }
@@ -122,6 +124,7 @@ static const struct key keys[] = {
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
         {"imageVerifier", KEY_OPTIONAL_PATH, offsetof(struct cri_config, verifier), 0, 0},
         {"unlockedReadOnlyVolumes", KEY_BOOL, offsetof(struct cri_config, unlocked_volumes), 0, 0},
+        {"pullBroker", KEY_OPTIONAL_PATH, offsetof(struct cri_config, pull_broker), 0, 0},
         {"withoutCgroups", KEY_BOOL, offsetof(struct cri_config, without_cgroups), 0, 0},
         {"metrics", KEY_ENDPOINT, offsetof(struct cri_config, metrics), 0, 0},
 };

@@ -57,6 +57,8 @@ struct cri_config {
         /* Allow read-only volumes in /dev, /proc and /sys also for containers with SYS_ADMIN in
          * a user namespace. */
         bool unlocked_volumes;
+        /* socket of the broker of a rootless node, which connects pulls to registries; "" = none */
+        char *pull_broker;
         /* Containers have neither cgroups of their own nor limits, for rootless nodes that may not
          * create cgroups. */
         bool without_cgroups;

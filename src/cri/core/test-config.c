@@ -29,6 +29,7 @@ static char *describe(const struct cri_config *config) {
                                      config->apparmor_profiles,
                                      config->cdi,
                                      config->verifier,
+                                     config->pull_broker,
                                      config->metrics,
                                      strrchr(config->monitor, '/'),
                                      strrchr(config->fetch_helper, '/'),
@@ -58,8 +59,8 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         expect_ok(parse(
                 "socket: /a\nimages: /b\ncertificates: /c\nfetchHelper: /d\nunpackHelper: /u\nparallelPulls: 2\nparallelDownloads: 4\n"
                 "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
-                "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncniConfig: /j\n"
-                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\nimageVerifier: /p\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
+                "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\nwithoutCgroups: true\ncniConfig: /j\n"
+                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\nimageVerifier: /p\npullBroker: /q\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
                 &config));
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
@@ -77,12 +78,14 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.monitor, "/h");
         assert_string_equal(config.init, "/i");
         assert_false(config.systemd_cgroups);
+        assert_true(config.without_cgroups);
         assert_string_equal(config.cni_config, "/j");
         assert_string_equal(config.cni_plugins, "/k:/l");
         assert_string_equal(config.seccomp_profile, "/m");
         assert_string_equal(config.metrics, "127.0.0.1:9100");
         assert_string_equal(config.cdi, "/n");
         assert_string_equal(config.verifier, "/p");
+        assert_string_equal(config.pull_broker, "/q");
         assert_int_equal(config.handlers.count, 2);
         assert_true(cri_config_handler(&config, "runc", &handler));
         assert_int_equal(handler.kind, OCI_RUNTIME_RUNC);

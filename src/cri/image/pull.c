@@ -27,6 +27,7 @@
 #include "base/log.h"
 #include "cri/image/image-gc.h"
 #include "cri/stats/telemetry.h"
+#include "net/broker.h"
 #include "oci/platform.h"
 #include "oci/reference.h"
 #include "oci/store.h"
@@ -389,9 +390,24 @@ static struct nd_error *open_part(int staging, const char *name, int *ret_fd) {
         return nd_dir_open(staging, name, ret_fd);
 }
 
+/* The pull's own connection to the broker of the rootless node; -EBADF without one: nodens-fetch uses our network then. */
+static int open_broker(const struct job *job) {
+        const char *path = job->puller->config->pull_broker;
+        nd_autoerror struct nd_error *error = nullptr;
+        int fd = -EBADF;
+
+        if (!*path || job->archive >= 0)
+                return -EBADF;
+        error = nd_broker_connect(path, &fd);
+        if (error)
+                nd_log(ND_LOG_NOTICE, "pulling through the node's network", nd_field("image", subject(job)),
+                       nd_field("reason", nd_error_text(error)));
+        return fd;
+}
+
 static struct nd_error *run(struct job *job) {
         struct cri_puller *puller = job->puller;
-        nd_autoclose int staging = -EBADF, blobs = -EBADF, unpack = -EBADF, theirs = -EBADF;
+        nd_autoclose int staging = -EBADF, blobs = -EBADF, unpack = -EBADF, theirs = -EBADF, broker = open_broker(job);
         struct nd_error *error;
         int pair[2];
 
@@ -405,7 +421,8 @@ static struct nd_error *run(struct job *job) {
         nd_try(start(job, PULL_UNPACKER, puller->config->unpack_helper,
                      (const int[]) {theirs, unpack, nd_oci_store_layers_fd(puller->store)}, 3));
         error = start(job, PULL_FETCHER, puller->config->fetch_helper,
-                      (const int[]) {job->channel, blobs, job->archive, nd_oci_store_partial_fd(puller->store)}, 4);
+                      (const int[]) {job->channel, blobs, job->archive, nd_oci_store_partial_fd(puller->store), broker},
+                      broker >= 0 ? 5 : 4);
         wipe(job);
         return error;
 }

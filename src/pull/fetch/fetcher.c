@@ -19,9 +19,11 @@
 #include <curl/curl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "net/broker.h"
 
 enum {
         REDIRECTS = 5,
@@ -250,6 +252,39 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *userdata) {
         return f->error ? 0 : length;
 }
 
+/* ---- connections of the host, for a rootless node ---- */
+
+/* Asks the broker, and uses our own network if it refuses: that has rules of its own. The broker waits for the server, a
+ * few seconds at most; other downloads wait with it. */
+static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose, struct curl_sockaddr *address) {
+        struct pull_fetcher *fetcher = userdata;
+        int fd = purpose == CURLSOCKTYPE_IPCXN && fetcher->settings.broker >= 0
+                         ? nd_broker_ask(fetcher->settings.broker, &address->addr, address->addrlen)
+                         : -ENOTSUP;
+
+        if (fd == -ETIMEDOUT || fd == -EPROTO)
+                fetcher->settings.broker = -EBADF;
+        return fd >= 0 ? fd : socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+/* The broker's streams are connected, and not of the family that libcurl asked for. */
+static int on_socket_options([[maybe_unused]] void *userdata, curl_socket_t fd, [[maybe_unused]] curlsocktype purpose) {
+        socklen_t length = sizeof(int);
+        int domain = 0;
+
+        return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &length) == 0 && domain == AF_UNIX
+                       ? CURL_SOCKOPT_ALREADY_CONNECTED
+                       : CURL_SOCKOPT_OK;
+}
+
+static void use_broker(struct pull_fetcher *fetcher, CURL *easy) {
+        if (fetcher->settings.broker < 0)
+                return;
+        (void) curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket);
+        (void) curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, fetcher);
+        (void) curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, on_socket_options);
+}
+
 /* ---- a request ---- */
 
 static void set_transport(struct pull_fetcher *fetcher, CURL *easy, size_t host, bool at_origin, char *curl_error) {
@@ -269,6 +304,7 @@ static void set_transport(struct pull_fetcher *fetcher, CURL *easy, size_t host,
         (void) curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, curl_error);
         (void) curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
         (void) curl_easy_setopt(easy, CURLOPT_CAINFO, fetcher->settings.ca[host]);
+        use_broker(fetcher, easy);
         if (h->skip_verify) {
                 (void) curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
                 (void) curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);

@@ -9,6 +9,7 @@
  *                  4  this pull's blobs/, and
  *                  6  staging/partial, resumable downloads; files are written only in these two
  *                  5  the archive of an import
+ *                  7  optional: a connection to the broker of a rootless node (net/broker.h)
  *
  * Exit status 0 after the event "done", 1 after the event "error". */
 #include <curl/curl.h>
@@ -32,6 +33,7 @@ enum {
         BLOBS_FD = 4,
         ARCHIVE_FD = 5,
         PARTIAL_FD = 6,
+        BROKER_FD = 7,
 };
 
 static struct nd_error *read_request(struct pull_request *ret) {
@@ -64,6 +66,18 @@ static struct nd_error *check_descriptors(const struct pull_request *request) {
         return nullptr;
 }
 
+/* The connection to the broker, above the descriptors that are closed; -EBADF if there is none. */
+static int take_broker(void) {
+        struct stat st;
+        int fd;
+
+        if (fstat(BROKER_FD, &st) < 0 || !S_ISSOCK(st.st_mode))
+                return -EBADF;
+        fd = fcntl(BROKER_FD, F_DUPFD_CLOEXEC, 16);
+        (void) close(BROKER_FD);
+        return fd >= 0 ? fd : -EBADF;
+}
+
 /* Opens the directories by their paths in the jail. */
 static struct nd_error *open_directories(struct pull_layers_context *context) {
         nd_try(nd_dir_open(AT_FDCWD, "/blobs", &context->blobs_fd));
@@ -74,7 +88,7 @@ static void each_secret(void *userdata, void (*each)(void *, const char *), void
         pull_auth_each_secret(userdata, each, each_userdata);
 }
 
-static struct nd_error *work(const struct pull_request *request, struct pull_registry_config *config,
+static struct nd_error *work(const struct pull_request *request, struct pull_registry_config *config, int broker,
                              struct pull_layers_context *context) {
         nd_autoclose int archive = -EBADF;
 
@@ -93,7 +107,7 @@ static struct nd_error *work(const struct pull_request *request, struct pull_reg
         nd_try(pull_unpack_client_connect(CHANNEL_FD, &context->unpacker));
         if (request->operation == OPERATION_IMPORT)
                 return pull_import(context, request, archive);
-        nd_try(pull_registry_config_fetcher(config, request->no_progress_seconds, &context->fetcher));
+        nd_try(pull_registry_config_fetcher(config, request->no_progress_seconds, broker, &context->fetcher));
         return pull_registry_pull(context, request);
 }
 
@@ -102,6 +116,7 @@ static struct nd_error *run(struct pull_events *events) {
         nd_cleanup(pull_registry_config_done) struct pull_registry_config config = {};
         struct pull_layers_context context = {.blobs_fd = -EBADF, .partial_fd = -EBADF, .events = events};
         nd_autofree char *message = nullptr;
+        nd_autoclose int broker = take_broker(); /* before a descriptor of ours has that number */
         struct nd_error *error;
 
         nd_try(read_request(&request));
@@ -113,7 +128,7 @@ static struct nd_error *run(struct pull_events *events) {
         events->secrets = each_secret;
         events->userdata = config.auth;
 
-        error = work(&request, &config, &context);
+        error = work(&request, &config, broker, &context);
         pull_fetcher_free(context.fetcher);
         pull_unpack_client_free(context.unpacker);
         nd_close_fd(&context.blobs_fd);

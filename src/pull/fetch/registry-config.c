@@ -120,9 +120,10 @@ struct nd_error *pull_registry_config_enter_jail(struct pull_registry_config *co
         return pull_jail_enter_fetcher(writable, nd_count_of(writable));
 }
 
-struct nd_error *pull_registry_config_fetcher(struct pull_registry_config *config, unsigned no_progress_seconds,
+struct nd_error *pull_registry_config_fetcher(struct pull_registry_config *config, unsigned no_progress_seconds, int broker,
                                               struct pull_fetcher **ret) {
-        return pull_fetcher_new(&(struct pull_fetcher_settings) {.hosts = &config->hosts,
+        return pull_fetcher_new(&(struct pull_fetcher_settings) {.broker = broker,
+                                                                 .hosts = &config->hosts,
                                                                  .auth = config->auth,
                                                                  .ca = (const char *const *) config->ca,
                                                                  .client = (const char *const *) config->client,

@@ -25,4 +25,4 @@ void pull_registry_config_done(struct pull_registry_config *config);
                                                                int partial_fd);
 
 [[nodiscard]] struct nd_error *pull_registry_config_fetcher(struct pull_registry_config *config, unsigned no_progress_seconds,
-                                                            struct pull_fetcher **ret);
+                                                            int broker, struct pull_fetcher **ret);

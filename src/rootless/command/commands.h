@@ -15,6 +15,7 @@ int rootless_command_up(void *settings, int operand_count, char **operands);
 int rootless_command_hold(void *settings, int operand_count, char **operands);
 int rootless_command_net(void *settings, int operand_count, char **operands);
 int rootless_command_forward(void *settings, int operand_count, char **operands);
+int rootless_command_broker(void *settings, int operand_count, char **operands);
 int rootless_command_component(void *settings, int operand_count, char **operands);
 int rootless_command_api(void *settings, int operand_count, char **operands);
 int rootless_command_controller(void *settings, int operand_count, char **operands);

@@ -6,12 +6,14 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "rootless/broker/broker.h"
 #include "rootless/command/commands.h"
 #include "rootless/components/pod-ids.h"
 #include "rootless/node/delegation.h"
 #include "rootless/node/launch.h"
 #include "rootless/ports/ports.h"
 #include "sys/calls.h"
+#include "sys/file.h"
 #include "sys/notify.h"
 
 void rootless_daemon_done(struct rootless_daemon *d) {
@@ -151,6 +153,9 @@ static struct nd_error *record_components(struct rootless_daemon *d) {
         if (!d->config.join)
                 return nullptr;
         nd_try(rootless_credentials_link_controller(d->config.join, &d->node));
+        if (d->cluster.registry_ports)
+                nd_try(nd_file_replace_unsynced(d->node.fd, BROKER_PORTS_FILE, d->cluster.registry_ports,
+                                                strlen(d->cluster.registry_ports), 0600));
         return rootless_components_record(&d->cluster, &d->node);
 }
 

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
+#include "rootless/broker/broker.h"
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
 #include "rootless/components/record.h"
@@ -35,6 +36,8 @@ static struct nd_error *start_services(struct rootless_daemon *d, struct nd_stri
                 list[count++] = (struct rootless_service_plan) {.command = "forward"};
                 list[count++] = (struct rootless_service_plan) {.command = "api"};
         }
+        if (faccessat(d->node.fd, BROKER_PORTS_FILE, F_OK, 0) == 0)
+                list[count++] = (struct rootless_service_plan) {.command = "broker"};
         rootless_component_names(&d->node, components);
         nd_vector_each (name, components) {
                 if (count < SERVICES_CEILING)
@@ -78,6 +81,7 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
 
 /* Ends the node of this launcher and removes all of its files. Another launcher's node, whose lock we do not hold, stays. */
 static struct nd_error *leave_nothing(struct rootless_daemon *d, struct nd_error *error) {
+        nd_autofree char *top = rootless_node_runtime_dir();
         nd_autoerror struct nd_error *failed = nullptr;
         siginfo_t end;
 
@@ -94,6 +98,7 @@ static struct nd_error *leave_nothing(struct rootless_daemon *d, struct nd_error
                 failed = rootless_purge_data(&d->config);
         if (!failed)
                 failed = rootless_node_remove(&d->node);
+        (void) nd_sys->unlinkat(AT_FDCWD, top, AT_REMOVEDIR); /* unless another node has a directory in it */
         return error ? error : nd_take_ptr(failed);
 }
 
@@ -133,7 +138,8 @@ static struct nd_error *save_options(const struct rootless_node *node, const str
 
 /* Units of components that the node does not have are skipped: they have a condition. */
 static struct nd_error *start_units(const char *name, bool kubernetes) {
-        static const char *const units[] = {"", "-net", "-forward", "-api", "-runtime", "-kubelet", "-proxy", "-controller"};
+        static const char *const units[] = {"",         "-net",     "-forward", "-api",       "-broker",
+                                            "-runtime", "-kubelet", "-proxy",   "-controller"};
         enum { WITHOUT_KUBERNETES = 4 };
         const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};

@@ -7,6 +7,9 @@
 #include <string.h>
 
 #include "base/strings.h"
+#include "rootless/broker/broker.h"
+#include "rootless/broker/destination.h"
+#include "rootless/core/node.h"
 
 #define POD_CIDR "10.244.0.0/24"
 #define CLUSTER_DNS "10.96.0.10"
@@ -28,6 +31,7 @@ void rootless_cluster_done(struct rootless_cluster *cluster) {
         rootless_overlay_plan_done(&cluster->overlay);
         free(cluster->cdi);
         free(cluster->no_pod_ids);
+        free(cluster->broker);
         nd_strings_done(&cluster->dns);
         nd_strings_done(&cluster->programs);
         nd_strings_done(&cluster->cni);
@@ -226,6 +230,21 @@ static uint32_t pod_mtu(const struct rootless_config *config) {
         return config->net == NET_DRIVER_PASTA || config->net == NET_DRIVER_SLIRP ? config->mtu : 0;
 }
 
+/* Only a network that a helper carries is slower than the host's. */
+static struct nd_error *choose_broker(const struct rootless_config *config, struct rootless_cluster *c) {
+        const char *ports = config->registry_ports ? config->registry_ports : CLUSTER_REGISTRY_PORTS;
+        struct rootless_broker_ports parsed;
+        nd_autofree char *top = rootless_node_runtime_dir();
+
+        if (nd_streq(ports, "none") || c->runtime != RUNTIME_NODENS ||
+            (config->net != NET_DRIVER_PASTA && config->net != NET_DRIVER_SLIRP))
+                return nullptr;
+        nd_try(nd_error_wrap(rootless_broker_ports_parse(ports, &parsed), "--registry-ports"));
+        c->registry_ports = ports;
+        c->broker = nd_format("%s/%s/" BROKER_SOCKET, top, config->name);
+        return nullptr;
+}
+
 struct nd_error *rootless_cluster_check(const struct rootless_config *config, const char *machine,
                                         struct rootless_cluster *ret) {
         nd_cleanup(rootless_cluster_done) struct rootless_cluster c = {.machine = machine,
@@ -252,6 +271,7 @@ struct nd_error *rootless_cluster_check(const struct rootless_config *config, co
         if (config->cdi)
                 nd_try(take_cdi(config->cdi, &c));
         nd_try(check_plugins(&c));
+        nd_try(choose_broker(config, &c));
         *ret = nd_take(c, (struct rootless_cluster) {});
         return nullptr;
 }

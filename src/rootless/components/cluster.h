@@ -14,6 +14,8 @@ enum rootless_runtime {
 
 /* The bridge of the pods. kube-proxy recognizes their traffic by it. */
 #define CLUSTER_BRIDGE "nodens0"
+/* Of registries, by default. */
+#define CLUSTER_REGISTRY_PORTS "443"
 
 struct rootless_cluster {
         enum rootless_runtime runtime;
@@ -30,6 +32,8 @@ struct rootless_cluster {
         char *no_pod_ids;               /* why there are none */
         bool taint;                           /* register the node with a taint */
         bool no_cgroups;                      /* pods have no limits */
+        const char *registry_ports; /* of the broker; nullptr = none */
+        char *broker;               /* the broker's socket; nullptr = none */
         bool server_tls_bootstrap;            /* the cluster signs the kubelet's serving certificate */
         struct nd_strings programs;           /* directories of --programs */
         char *path;                           /* PATH of the components */

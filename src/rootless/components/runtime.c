@@ -55,6 +55,8 @@ static struct nd_error *nodens_files(const struct rootless_cluster *cluster, str
         nd_json_close(&out, ']');
         if (cluster->cdi)
                 add_cdi(&out, cluster->cdi);
+        if (cluster->broker)
+                nd_json_string(&out, "pullBroker", cluster->broker);
         add_program(&out, cluster, "crun", "crun");
         add_program(&out, cluster, "init", "catatonit");
         add_program(&out, cluster, "monitor", "nodens-mon");

@@ -268,7 +268,7 @@ void rootless_node_clear(const struct rootless_node *node) {
         static const char *const files[] = {
                 "api/child_pid",         "api/api.sock", RECORD,       "holder.sock", "helper",           "forward.sock",
                 "forward.lock",          "api.lock",     "ports.json", "parts",       "owned-ports.json", "controller.lock",
-                "controller.kubeconfig", "overlay.json"};
+                "controller.kubeconfig", "overlay.json", "broker",     "broker.lock", "api/broker.sock"};
 
         for (size_t i = 0; i < nd_count_of(files); i++)
                 (void) nd_sys->unlinkat(node->fd, files[i], 0);

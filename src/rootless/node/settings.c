@@ -20,6 +20,7 @@ static const struct text_setting {
         TEXT("NODENS_POD_CIDR", pod_cidr), TEXT("NODENS_CLUSTER_DNS", cluster_dns),
         TEXT("NODENS_PROGRAMS", programs), TEXT("NODENS_PEERS", peers),
         TEXT("NODENS_DEVICES", devices),   TEXT("NODENS_CDI", cdi),
+        TEXT("NODENS_REGISTRY_PORTS", registry_ports),
 #undef TEXT
 };
 

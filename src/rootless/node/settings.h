@@ -24,6 +24,7 @@
  *      --peers         NODENS_PEERS        none: pods of other nodes are not reached
  *      --offset        NODENS_OFFSET       0
  *      --cdi           NODENS_CDI          none: /etc/cdi and /var/run/cdi
+ *      --registry-ports NODENS_REGISTRY_PORTS 443; none: pulls use the node's network
  *      --no-cgroups    NODENS_NO_CGROUPS   no
  *      --server-tls-bootstrap  NODENS_SERVER_TLS_BOOTSTRAP  no */
 #pragma once
@@ -53,6 +54,7 @@ struct rootless_settings {
         const char *cluster_dns;
         const char *programs;
         const char *peers;
+        const char *registry_ports;
         uint32_t mtu;
         uint32_t max_pods;
         uint32_t offset;
@@ -88,6 +90,7 @@ struct rootless_config {
         char *programs; /* directories, separated by colons */
         char *peers;    /* absolute path of the list of nodes; nullptr = the node has no peers */
         char *cdi;      /* a directory */
+        char *registry_ports;
         uint32_t max_pods;
         uint32_t offset; /* added to the host's ports of the kubelet and of Services */
         bool taint;

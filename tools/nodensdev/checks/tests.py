@@ -304,6 +304,10 @@ SUITES = {
         "kubernetes", with_programs("containerd", pytest("tests/component/rootless/kubelet.py", variant="gcc"))), default=False),
     "rootless-inside": Suite("nodes in containers of rootless podman, beside a stock API server", with_root("podman", with_programs(
         "kubernetes", pytest("tests/component/rootless/inside.py", variant="gcc"))), default=False),
+    "rootless-broker": Suite("pulls through the broker of a rootless node, and attacks on it",
+                             pytest("tests/component/rootless/broker.py", "-s", variant="gcc"), default=False),
+    "rootless-slurm": Suite("rootless nodes in batch jobs of a real Slurm", with_root("slurm", with_programs(
+        "kubernetes", pytest("tests/component/rootless/slurm_job.py", variant="gcc"))), default=False),
     "rootless-services": Suite("ports of Services and pods on a rootless node, beside a stock API server",
                                with_programs("kubernetes", pytest("tests/component/rootless/services.py", variant="gcc")), default=False),
     "rootless-flannel": Suite("flannel in two rootless nodes, beside a stock API server", with_programs(
