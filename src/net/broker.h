@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* broker.h - asks the broker of a rootless node for a connection of the host
  *
- * A connection of SOCK_SEQPACKET has one request at a time: a struct nd_broker_request, answered by a struct
- * nd_broker_reply, with one descriptor if the status is 0. The descriptor is a stream of AF_UNIX that
- * the broker copies to and from its own TCP socket. It is not the TCP socket: a process that has one
- * can dissolve its connection (connect() with AF_UNSPEC) and connect it to the host's loopback. */
+ * A connection of SOCK_SEQPACKET has one request at a time: a struct nd_broker_request, answered by
+ * a struct nd_broker_reply, with one descriptor if the status is 0. The descriptor is a stream of
+ * AF_UNIX that the broker copies to and from its own TCP socket. It is not the TCP socket: a
+ * process that has one can dissolve its connection (connect() with AF_UNSPEC) and connect it to the
+ * host's loopback. */
 #pragma once
 
 #include <stdint.h>
@@ -29,7 +30,7 @@ struct nd_broker_reply {
 /* Connects to the broker's socket; never blocks. */
 [[nodiscard]] struct nd_error *nd_broker_connect(const char *path, int *ret_fd);
 
-/* Returns a descriptor that is connected to the address, or -errno: -ETIMEDOUT and -EPROTO mean that
- * this connection to the broker cannot be used any more, others that it refused or could not
+/* Returns a descriptor that is connected to the address, or -errno: -ETIMEDOUT and -EPROTO mean
+ * that this connection to the broker cannot be used any more, others that it refused or could not
  * connect. Waits for the answer, a few seconds at most. */
 [[nodiscard]] int nd_broker_ask(int fd, const struct sockaddr *address, socklen_t length);

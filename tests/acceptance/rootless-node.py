@@ -125,7 +125,7 @@ def inside(proof: Proof) -> None:
     scenarios(proof, "rootless-inside")
 
 
-@check("docs/examples/slurm-cluster.sh under a real Slurm: a Job on three nodes; nothing is left at its end, by scancel or by the time limit")
+@check("docs/examples/slurm-cluster.sh under a real Slurm: a Job on three nodes; nothing is left at its end, by scancel, at the time limit")
 def batch(proof: Proof) -> None:
     scenarios(proof, "rootless-slurm")
 

@@ -390,7 +390,8 @@ static struct nd_error *open_part(int staging, const char *name, int *ret_fd) {
         return nd_dir_open(staging, name, ret_fd);
 }
 
-/* The pull's own connection to the broker of the rootless node; -EBADF without one: nodens-fetch uses our network then. */
+/* The pull's own connection to the broker of the rootless node; -EBADF without one: nodens-fetch
+ * uses our network then. */
 static int open_broker(const struct job *job) {
         const char *path = job->puller->config->pull_broker;
         nd_autoerror struct nd_error *error = nullptr;

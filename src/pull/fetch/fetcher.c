@@ -254,8 +254,8 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *userdata) {
 
 /* ---- connections of the host, for a rootless node ---- */
 
-/* Asks the broker, and uses our own network if it refuses: that has rules of its own. The broker waits for the server, a
- * few seconds at most; other downloads wait with it. */
+/* Asks the broker, and uses our own network if it refuses: that has rules of its own. The broker
+ * waits for the server, a few seconds at most; other downloads wait with it. */
 static curl_socket_t on_open_socket(void *userdata, curlsocktype purpose, struct curl_sockaddr *address) {
         struct pull_fetcher *fetcher = userdata;
         int fd = purpose == CURLSOCKTYPE_IPCXN && fetcher->settings.broker >= 0

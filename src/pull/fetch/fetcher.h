@@ -44,7 +44,8 @@ struct pull_fetcher_settings {
         /* file with each host's client certificate and key, nullptr = none; borrowed */
         const char *const *client;
         unsigned no_progress_seconds;
-        int broker; /* connection to the broker of a rootless node (net/broker.h), -EBADF = none; borrowed */
+        /* connection to the broker of a rootless node (net/broker.h), -EBADF = none; borrowed */
+        int broker;
 };
 
 struct pull_fetcher;

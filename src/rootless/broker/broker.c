@@ -4,12 +4,12 @@
  * Theory of operation
  *   nodens-cri in the node connects to our socket for each pull and gives nodens-fetch the
  *   connection, which asks for one address at a time (net/broker.h). The host's addresses are read
- *   for each request, since they change. If destination.h allows the address, we connect to it and answer
- *   with one end of a pair of AF_UNIX streams; the other end and the TCP socket are a relay
+ *   for each request, since they change. If destination.h allows the address, we connect to it and
+ *   answer with one end of a pair of AF_UNIX streams; the other end and the TCP socket are a relay
  *   (relay.h). The TCP socket itself stays here: net/broker.h says why.
  *   Names are not resolved: a name that a hostile server resolves differently the second time is of
- *   no use. When the socket is connected, its own address must differ from the peer's, else it leads
- *   to this host by a route that is not an address of an interface.
+ *   no use. When the socket is connected, its own address must differ from the peer's, else it
+ *   leads to this host by a route that is not an address of an interface.
  *   Clients, relays and new connections per second are limited; a request over a limit is answered
  *   with EAGAIN, and nodens-fetch uses the node's network.
  * Invariant  a client has at most one request: its socket is not read until the answer is sent. */
@@ -150,7 +150,8 @@ static void give(struct client *client) {
         nd_autoclose int ours = -EBADF, theirs = -EBADF;
         int pair[2];
 
-        client->connected = sd_event_source_disable_unref(client->connected); /* the relay watches it from here on */
+        /* the relay watches it from here on */
+        client->connected = sd_event_source_disable_unref(client->connected);
         if (leads_here(client->connecting))
                 return answer(client, EACCES, -EBADF);
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
@@ -290,7 +291,8 @@ static struct nd_error *listen_for_clients(struct broker *broker, const struct r
         struct sockaddr_un address;
 
         nd_try(nd_unix_address(path, &address));
-        (void) nd_sys->unlinkat(node->fd, BROKER_SOCKET, 0); /* of a killed broker: we hold the lock */
+        /* of a killed broker: we hold the lock */
+        (void) nd_sys->unlinkat(node->fd, BROKER_SOCKET, 0);
         broker->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         if (broker->listener < 0 || bind(broker->listener, (struct sockaddr *) &address, sizeof address) < 0 ||
             listen(broker->listener, BACKLOG) < 0)

@@ -4,16 +4,15 @@
  * Requests come from root of the node, who is hostile. The broker must not reach more for it than
  * the node's own network does:
  *
- *      refused                                   because
- *      addresses of the host's interfaces        services there trust clients of this host; the node
- *                                                has these addresses itself
- *      loopback, unspecified                     services of the host that trust its users
- *      link-local                                services of a cloud for its machine (169.254.169.254)
- *      multicast, broadcast, reserved            no TCP
- *      IPv4 addresses within IPv6 ones           judged as the IPv4 address: mapped, NAT64, 6to4
- *      other forms of these (compatible,         they may lead to any of the above
- *      local NAT64, Teredo, site-local)
- *      ports that are not of registries          the broker is for pulls */
+ *      refused                          because
+ *      addresses of the host            services there trust clients of this host
+ *      loopback, unspecified            services of the host that trust its users
+ *      link-local                       services of a cloud for its machine (169.254.169.254)
+ *      multicast, broadcast, reserved   no TCP
+ *      IPv4 addresses in IPv6 ones      judged as the IPv4 address: mapped, NAT64, 6to4
+ *      other forms of these             they may lead to any of the above: compatible, local NAT64,
+ *                                       Teredo, site-local
+ *      ports of no registry             the broker is for pulls */
 #pragma once
 
 #include "sys/netlink.h"

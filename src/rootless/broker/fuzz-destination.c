@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-destination.c - no request reaches the loopback or the host, in no form of an IPv6 address; lists of ports */
+/* fuzz-destination.c - no request reaches the loopback or the host, in no form of an IPv6 address;
+ * lists of ports */
 #include <string.h>
 
 #include <unit/fuzz.h>

@@ -79,7 +79,8 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         return nullptr;
 }
 
-/* Ends the node of this launcher and removes all of its files. Another launcher's node, whose lock we do not hold, stays. */
+/* Ends the node of this launcher and removes all of its files. Another launcher's node, whose lock
+ * we do not hold, stays. */
 static struct nd_error *leave_nothing(struct rootless_daemon *d, struct nd_error *error) {
         nd_autofree char *top = rootless_node_runtime_dir();
         nd_autoerror struct nd_error *failed = nullptr;
@@ -98,7 +99,8 @@ static struct nd_error *leave_nothing(struct rootless_daemon *d, struct nd_error
                 failed = rootless_purge_data(&d->config);
         if (!failed)
                 failed = rootless_node_remove(&d->node);
-        (void) nd_sys->unlinkat(AT_FDCWD, top, AT_REMOVEDIR); /* unless another node has a directory in it */
+        /* unless another node has a directory in it */
+        (void) nd_sys->unlinkat(AT_FDCWD, top, AT_REMOVEDIR);
         return error ? error : nd_take_ptr(failed);
 }
 
@@ -220,7 +222,8 @@ static char *absolute(const char *path) {
         return directory ? nd_format("%s/%s", directory, path) : nd_strdup(path);
 }
 
-/* Containers have no user manager for the units. An invalid variable is reported when the settings are resolved. */
+/* Containers have no user manager for the units. An invalid variable is reported when the settings
+ * are resolved. */
 static bool inside(const struct rootless_settings *settings) {
         const char *variable = rootless_command_getenv("NODENS_INSIDE", nullptr);
 

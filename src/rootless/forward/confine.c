@@ -3,8 +3,8 @@
  *
  * The forwarder and the broker handle data of untrusted clients. From here on they may only use
  * descriptors that they have or receive, and the broker TCP sockets: they cannot open files or see
- * or start processes. System calls that are not listed fail with EPERM, so a denied call is reported
- * as an error instead of killing the process. */
+ * or start processes. System calls that are not listed fail with EPERM, so a denied call is
+ * reported as an error instead of killing the process. */
 #include "rootless/forward/confine.h"
 
 #include <linux/capability.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* confine.h - confines forwarder and broker: no capabilities, no new privileges, and only the system calls
- * that forwarding needs */
+/* confine.h - confines forwarder and broker: no capabilities, no new privileges, and only the
+ * system calls that forwarding needs */
 #pragma once
 
 #include "base/error.h"

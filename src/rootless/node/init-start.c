@@ -85,7 +85,8 @@ static struct nd_error *become_root(int fd) {
 static struct nd_error *set_names(const struct rootless_init_plan *plan) {
         if (sethostname(plan->name, strlen(plan->name)) == 0)
                 return nullptr;
-        /* We are root of the UTS namespace: only a filter can deny it, and it would deny it to pods. */
+        /* We are root of the UTS namespace: only a filter can deny it, and it would deny it to
+         * pods. */
         if (errno == EPERM && plan->maps_own)
                 return nd_error_new(
                         ND_PRECONDITION, 0,

@@ -15,7 +15,8 @@ struct rootless_init_plan {
         const char *socket; /* where it listens */
         struct nd_userns_maps uids, gids;
         const char *cgroup; /* host path of the delegated cgroup that we are in; nullptr = none */
-        bool maps_own;      /* we are root of our user namespace: we write the maps, not newuidmap */
+        /* we are root of our user namespace: we write the maps, not newuidmap */
+        bool maps_own;
         bool die_with_us;   /* the node ends with the calling process */
 };
 

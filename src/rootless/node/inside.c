@@ -43,8 +43,8 @@ static struct nd_error *check_capabilities(const char *status) {
         return nullptr;
 }
 
-/* Finds a mount below /proc, the fifth word of a line of mountinfo. The kernel refuses a second proc
- * while the visible one is covered in part; directories that are always empty do not count. */
+/* Finds a mount below /proc, the fifth word of a line of mountinfo. The kernel refuses a second
+ * proc while the visible one is covered in part; directories that are always empty do not count. */
 static bool find_cover(const char *mounts, char ret[static HIDING_BYTES]) {
         static const char binfmt[] = "/proc/sys/fs/binfmt_misc";
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inside.h - nodes in a user namespace that another program made, e.g. a container of podman or a pod
+/* inside.h - nodes in a user namespace that another program made, as for a container or a pod
  *
  * Here "container" is all of these. Its root writes the node's ID maps itself: the node gets the
  * container's IDs, and newuidmap and subordinate IDs are not needed. */
@@ -34,8 +34,8 @@ struct rootless_inside_facts {
  * nullptr otherwise. */
 [[nodiscard]] char *rootless_inside_cgroup(void);
 
-/* An error with the remedy unless the cgroup has the controllers for the limits of pods; nullptr: no
- * cgroup. */
+/* An error with the remedy unless the cgroup has the controllers for the limits of pods; nullptr:
+ * no cgroup. */
 [[nodiscard]] struct nd_error *rootless_inside_require_cgroup(const char *cgroup);
 
 /* An error with the remedy if the directory cannot have the layers of containers. */

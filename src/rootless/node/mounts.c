@@ -133,7 +133,8 @@ static struct nd_error *mount_entry(const struct rootless_bind *bind, const char
                 return mount_at("proc", "proc", target, quiet, nullptr);
         case BIND_SYSFS:
                 nd_try(make_directory(target, 0));
-                /* In a container sysfs is read-only, and the kernel does not give us a better one. */
+                /* In a container sysfs is read-only, and the kernel does not give us a better
+                 * one. */
                 if (nd_sys->mount("sysfs", target, "sysfs", quiet, nullptr) == 0)
                         return nullptr;
                 return mount_at("sysfs", "sysfs", target, quiet | (errno == EPERM ? MS_RDONLY : 0), nullptr);

@@ -21,12 +21,14 @@ UNMASK, SECCOMP, TUN = LEAST[:2], LEAST[2:4], LEAST[4:]
 def with_podman(the_machine: None) -> Iterator[None]:
     with inside.overlaid(inside.root_of("podman", "usr/bin/podman"), {}):
         inside.make_image()
-        machine.run("mount", "-t", "tmpfs", "-o", "size=1g,mode=0755", "tmpfs", str(inside.VOLUME))     # a kubelet watches how full its disk is
+        # A kubelet watches how full its disk is.
+        machine.run("mount", "-t", "tmpfs", "-o", "size=1g,mode=0755", "tmpfs", str(inside.VOLUME))
         os.chown(inside.VOLUME, machine.UID, machine.UID)
         yield
 
 
-def node_run(*command: str, options: tuple[str, ...] = LEAST, node: tuple[str, ...] = (), check: bool = True) -> subprocess.CompletedProcess[str]:
+def node_run(*command: str, options: tuple[str, ...] = LEAST, node: tuple[str, ...] = (),
+             check: bool = True) -> subprocess.CompletedProcess[str]:
     return inside.run(PROGRAM, "run", "--inside", *node, "--", *command, options=options, check=check)
 
 
@@ -157,8 +159,8 @@ def test_root_of_a_container_without_the_option_learns_of_it() -> None:
 
 def attack(code: str, *options: str) -> str:
     """What root of the node prints; the container has a secret that only its own root may read."""
-    script = f'umask 077; echo secret-of-the-container >/root/secret; echo secret-of-the-container >/run/secret; exec {PROGRAM} run --inside -- ' \
-             'python3 -c "$0"'
+    script = 'umask 077; echo secret-of-the-container >/root/secret; echo secret-of-the-container >/run/secret; ' \
+             f'exec {PROGRAM} run --inside -- python3 -c "$0"'
     done = inside.run("sh", "-c", script, code, options=(*LEAST, *options), check=False)
     return done.stdout + done.stderr
 

@@ -16,8 +16,8 @@ from nodenstest.machine import HOME, ROUTER4
 
 PROGRAMS, KUBECONFIG, ARCHIVE = HOME / "kubernetes", HOME / "real-kubeconfig", HOME / "busybox.tar"
 IMAGE = "nodens.test/busybox:1"
-OURS = {"nodens-cri": "nodens-cri", "nodens-mon": "mon/nodens-mon", "nodens-fetch": "pull/nodens-fetch", "nodens-unpack": "pull/nodens-unpack",
-        "nodens": "nodens"}
+OURS = {"nodens-cri": "nodens-cri", "nodens-mon": "mon/nodens-mon", "nodens-fetch": "pull/nodens-fetch",
+        "nodens-unpack": "pull/nodens-unpack", "nodens": "nodens"}
 OPTIONS = ("--join", str(KUBECONFIG), "--programs", str(PROGRAMS), "--no-cgroups", "--bind", f"{ARCHIVE}:ro")
 
 

@@ -44,7 +44,8 @@ def job() -> dict[str, Any]:
     spread = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
                "labelSelector": {"matchLabels": {"app": "each"}}}]
     pod = {"restartPolicy": "Never", "automountServiceAccountToken": False, "topologySpreadConstraints": spread,
-           "containers": [{"name": "main", "image": native.IMAGE, "imagePullPolicy": "Never", "command": ["sh", "-c", "hostname; sleep 2"]}]}
+           "containers": [{"name": "main", "image": native.IMAGE, "imagePullPolicy": "Never",
+                           "command": ["sh", "-c", "hostname; sleep 2"]}]}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "each"},
             "spec": {"completions": 3, "parallelism": 3, "template": {"metadata": {"labels": {"app": "each"}}, "spec": pod}}}
 
@@ -71,7 +72,8 @@ def wait_for_nodes(number: str) -> None:
 
 
 def wait_for_end(number: str, seconds: float) -> str:
-    machine.wait_for(lambda: slurm.state_of(number) not in ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING"), seconds, "the job has ended")
+    machine.wait_for(lambda: slurm.state_of(number) not in ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING"), seconds,
+                     "the job has ended")
     machine.wait_for(lambda: slurm.states() == {"idle"}, 120, "the nodes are idle again")
     return slurm.state_of(number)
 

@@ -101,9 +101,11 @@ def cluster() -> Iterator[None]:
         Path(SOCKET).parent.mkdir(mode=0o755, exist_ok=True)
         try:
             started.append(Daemon("munged", ["munged", "--foreground", "--force", f"--key-file={key}", f"--socket={SOCKET}",
-                                             f"--pid-file={WORK}/munged.pid", f"--seed-file={WORK}/munged.seed", f"--log-file={WORK}/munged.out"]))
+                                             f"--pid-file={WORK}/munged.pid", f"--seed-file={WORK}/munged.seed",
+                                             f"--log-file={WORK}/munged.out"]))
             machine.wait_for(lambda: Path(SOCKET).exists(), 20, "munged listens")
-            started.append(Daemon("slurmctld", machine.within("router", "unshare", "--uts", "sh", "-ec", "hostname router; exec slurmctld -D -i")))
+            controller = ["unshare", "--uts", "sh", "-ec", "hostname router; exec slurmctld -D -i"]
+            started.append(Daemon("slurmctld", machine.within("router", *controller)))
             for name in HOSTS:
                 words = ["unshare", "--uts", "--mount", "--pid", "--fork", "--kill-child", "sh", "-ec", HOST, "sh", name]
                 started.append(Daemon(f"slurmd-{name}", machine.within(name, *words)))
@@ -121,7 +123,8 @@ def cluster() -> Iterator[None]:
 
 def command(*argv: str, check: bool = True, timeout: float = 60, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """A command of the user on alpha, from a login outside of all jobs."""
-    done = subprocess.run(machine.as_user(*argv), text=True, capture_output=True, timeout=timeout, env=env or machine.environment(), cwd="/")
+    done = subprocess.run(machine.as_user(*argv), text=True, capture_output=True, timeout=timeout, env=env or machine.environment(),
+                          cwd="/")
     assert not check or done.returncode == 0, f"{argv} ended with {done.returncode}: {done.stdout}{done.stderr}"
     return done
 
