@@ -32,7 +32,7 @@ struct rootless_cluster;
 /* Prints the IDs that a node would have, how many pods with user namespaces they allow, and what
  * does not work with so few. */
 [[nodiscard]] struct nd_error *rootless_command_print_ids(const struct rootless_config *config,
-                                            const struct rootless_cluster *cluster);
+                                                          const struct rootless_cluster *cluster);
 
 /* Removes a data directory, with all files in it that belong to the node's IDs. */
 [[nodiscard]] struct nd_error *rootless_purge_data(const struct rootless_config *config);

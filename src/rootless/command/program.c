@@ -332,8 +332,7 @@ static void print_overlay(const struct rootless_overlay_plan *plan) {
                        plan->name, plan->mtu, plan->peers, plan->port);
 }
 
-struct nd_error *rootless_command_print_ids(const struct rootless_config *config,
-                                            const struct rootless_cluster *cluster) {
+struct nd_error *rootless_command_print_ids(const struct rootless_config *config, const struct rootless_cluster *cluster) {
         nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
         nd_cleanup(nd_strings_done) struct nd_strings limits = {};
         nd_autofree char *summary = nullptr, *pods = nullptr;

@@ -28,16 +28,16 @@ struct rootless_cluster {
         uint32_t offset;                      /* added to the kubelet's port */
         struct nd_strings dns;                /* addresses of the cluster's DNS service */
         uint32_t max_pods;                    /* 0 = the kubelet's default */
-        struct nd_userns_range pod_ids; /* for pods with user namespaces; count 0 = none */
-        char *no_pod_ids;               /* why there are none */
+        struct nd_userns_range pod_ids;       /* for pods with user namespaces; count 0 = none */
+        char *no_pod_ids;                     /* why there are none */
         bool taint;                           /* register the node with a taint */
         bool no_cgroups;                      /* pods have no limits */
-        const char *registry_ports; /* of the broker; nullptr = none */
-        char *broker;               /* the broker's socket; nullptr = none */
+        const char *registry_ports;           /* of the broker; nullptr = none */
+        char *broker;                         /* the broker's socket; nullptr = none */
         bool server_tls_bootstrap;            /* the cluster signs the kubelet's serving certificate */
         struct nd_strings programs;           /* directories of --programs */
         char *path;                           /* PATH of the components */
-        char *cdi;                  /* a directory with CDI files; nullptr = none */
+        char *cdi;                            /* a directory with CDI files; nullptr = none */
         struct nd_strings cni;                /* directories with CNI plugins, in order of search */
         struct rootless_credentials credentials;
         /* Stands for the host's root when programs are looked up; "" but in tests. */

@@ -17,7 +17,7 @@ struct rootless_init_plan {
         const char *cgroup; /* host path of the delegated cgroup that we are in; nullptr = none */
         /* we are root of our user namespace: we write the maps, not newuidmap */
         bool maps_own;
-        bool die_with_us;   /* the node ends with the calling process */
+        bool die_with_us; /* the node ends with the calling process */
 };
 
 /* Returns when the node accepts requests. On an error nothing is left behind. */

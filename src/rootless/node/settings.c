@@ -14,12 +14,18 @@ static const struct text_setting {
         size_t field;  /* in struct rootless_config */
 } texts[] = {
 #define TEXT(variable, name) {variable, offsetof(struct rootless_settings, name), offsetof(struct rootless_config, name)}
-        TEXT("NODENS_BIND", bind),         TEXT("NODENS_JOIN", join),
-        TEXT("NODENS_RUNTIME", runtime),   TEXT("NODENS_NODE_NAME", node_name),
-        TEXT("NODENS_NODE_IP", node_ip),   TEXT("NODENS_LABELS", labels),
-        TEXT("NODENS_POD_CIDR", pod_cidr), TEXT("NODENS_CLUSTER_DNS", cluster_dns),
-        TEXT("NODENS_PROGRAMS", programs), TEXT("NODENS_PEERS", peers),
-        TEXT("NODENS_DEVICES", devices),   TEXT("NODENS_CDI", cdi),
+        TEXT("NODENS_BIND", bind),
+        TEXT("NODENS_JOIN", join),
+        TEXT("NODENS_RUNTIME", runtime),
+        TEXT("NODENS_NODE_NAME", node_name),
+        TEXT("NODENS_NODE_IP", node_ip),
+        TEXT("NODENS_LABELS", labels),
+        TEXT("NODENS_POD_CIDR", pod_cidr),
+        TEXT("NODENS_CLUSTER_DNS", cluster_dns),
+        TEXT("NODENS_PROGRAMS", programs),
+        TEXT("NODENS_PEERS", peers),
+        TEXT("NODENS_DEVICES", devices),
+        TEXT("NODENS_CDI", cdi),
         TEXT("NODENS_REGISTRY_PORTS", registry_ports),
 #undef TEXT
 };
@@ -168,8 +174,7 @@ bool rootless_settings_any(const struct rootless_settings *settings) {
                 if (text_option(settings, &texts[i]))
                         return true;
         return settings->net || settings->data || settings->mtu || settings->max_pods || settings->offset || settings->taint ||
-               settings->no_cgroups || settings->server_tls_bootstrap || settings->inside ||
-               settings->ephemeral;
+               settings->no_cgroups || settings->server_tls_bootstrap || settings->inside || settings->ephemeral;
 }
 
 static struct nd_error *add_setting(struct nd_text *text, const char *name, const char *option, rootless_getenv variable,
