@@ -3,11 +3,11 @@
  * for a node of an ordinary user. `nodens-rootless controller` executes it. */
 #include "base/log.h"
 #include "base/option.h"
-#include "rootless/cluster/daemon.h"
+#include "rootless/controller/daemon.h"
 #include "sys/notify.h"
 
 static int run(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
-        nd_autoerror struct nd_error *error = rootless_cluster_run(settings);
+        nd_autoerror struct nd_error *error = rootless_controller_run(settings);
 
         if (!error)
                 return EXIT_SUCCESS;
@@ -19,8 +19,8 @@ static int run(void *settings, [[maybe_unused]] int operand_count, [[maybe_unuse
 static const struct nd_option_command commands[] = {
         {.name = "",
          .summary = "publish the ports of a cluster's Services and pods",
-         .options = rootless_cluster_options,
-         .settings_size = sizeof(struct rootless_cluster_settings),
+         .options = rootless_controller_options,
+         .settings_size = sizeof(struct rootless_controller_settings),
          .run = run},
         {},
 };

@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "base/strings.h"
-#include "rootless/cluster/settings.h"
 #include "rootless/command/commands.h"
 #include "rootless/components/credentials.h"
 #include "rootless/components/record.h"
+#include "rootless/controller/settings.h"
 
 #define PROGRAM "nodens-rootless-controller"
 
-static void add_options(const struct rootless_cluster_settings *settings, struct nd_strings *words) {
-        for (const struct nd_option *option = rootless_cluster_options; option->name; option++) {
+static void add_options(const struct rootless_controller_settings *settings, struct nd_strings *words) {
+        for (const struct nd_option *option = rootless_controller_options; option->name; option++) {
                 const void *at = (const char *) settings + option->offset;
                 const char *value = *(const char *const *) at;
 
@@ -41,7 +41,7 @@ static void add_kubeconfig(const struct rootless_node *node, struct nd_strings *
 }
 
 /* Adds what the launcher recorded and neither options nor variables give. */
-static void add_recorded(const struct rootless_cluster_settings *settings, struct nd_strings *words) {
+static void add_recorded(const struct rootless_controller_settings *settings, struct nd_strings *words) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_cleanup(rootless_component_record_done) struct rootless_component_record kubelet = {};
         nd_autoerror struct nd_error *absent =

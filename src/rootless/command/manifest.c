@@ -2,8 +2,8 @@
 /* manifest.c - `nodens-rootless manifest`: prints the objects that a cluster needs */
 #include <stdio.h>
 
-#include "rootless/cluster/manifest.h"
 #include "rootless/command/commands.h"
+#include "rootless/controller/manifest.h"
 
 enum { MANIFEST_BYTES = 256 * 1024 };
 

@@ -2,11 +2,11 @@
 #include <stdio.h>
 
 #include "base/log.h"
-#include "rootless/cluster/manifest.h"
-#include "rootless/cluster/settings.h"
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
 #include "rootless/components/pod-ids.h"
+#include "rootless/controller/manifest.h"
+#include "rootless/controller/settings.h"
 #include "rootless/network/discover.h"
 #include "rootless/node/launch.h"
 #include "sys/notify.h"
@@ -263,8 +263,8 @@ static const struct nd_option_command commands[] = {
          .run = rootless_command_broker},
         {.name = "controller",
          .summary = "publish the ports of a cluster's Services and pods (nodens-node-controller@.service)",
-         .options = rootless_cluster_options,
-         .settings_size = sizeof(struct rootless_cluster_settings),
+         .options = rootless_controller_options,
+         .settings_size = sizeof(struct rootless_controller_settings),
          .run = rootless_command_controller},
         {.name = "component",
          .summary = "run a program of Kubernetes in a running node (nodens-node-kubelet@.service and others)",

@@ -611,7 +611,7 @@ static void controller_done(struct controller *c) {
         sd_event_unref(c->loop);
 }
 
-struct nd_error *rootless_controller_run(const char *name) {
+struct nd_error *rootless_port_controller_run(const char *name) {
         struct controller c = {.node = NODE_NONE, .pidfd = -EBADF, .lock = -EBADF, .data = -EBADF, .forwarder = -EBADF};
         struct nd_error *error = serve(&c, name);
 

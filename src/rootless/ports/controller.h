@@ -5,4 +5,4 @@
 #include "base/error.h"
 
 /* Serves a running node until it ends or a signal is received. */
-[[nodiscard]] struct nd_error *rootless_controller_run(const char *name);
+[[nodiscard]] struct nd_error *rootless_port_controller_run(const char *name);

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "net/api-client.h"
-#include "rootless/cluster/objects.h"
-#include "rootless/cluster/settings.h"
+#include "rootless/controller/objects.h"
+#include "rootless/controller/settings.h"
 
 struct rootless_labels {
         struct nd_api *api;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rootless/cluster/objects.h"
+#include "rootless/controller/objects.h"
 
 #include <netinet/in.h>
 

@@ -6,9 +6,9 @@
 
 #include <unit/fuzz.h>
 
-#include "rootless/cluster/ingress.h"
-#include "rootless/cluster/labels.h"
-#include "rootless/cluster/wanted-ports.h"
+#include "rootless/controller/ingress.h"
+#include "rootless/controller/labels.h"
+#include "rootless/controller/wanted-ports.h"
 
 static void check_id(const struct rootless_object_id *id) {
         nd_autofree char *text = rootless_object_text(id);

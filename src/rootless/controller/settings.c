@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rootless/cluster/settings.h"
+#include "rootless/controller/settings.h"
 
 #include "base/text.h"
-#include "rootless/cluster/objects.h"
+#include "rootless/controller/objects.h"
 #include "rootless/core/node.h"
 
 #define TEXT_OPTION(option, field, word, text)                                                                                \
         {.name = (option),                                                                                                    \
          .kind = ND_OPTION_TEXT,                                                                                              \
-         .offset = offsetof(struct rootless_cluster_settings, field),                                                         \
+         .offset = offsetof(struct rootless_controller_settings, field),                                                      \
          .argument = (word),                                                                                                  \
          .help = (text)}
 
-const struct nd_option rootless_cluster_options[] = {
+const struct nd_option rootless_controller_options[] = {
         {.name = "name",
          .letter = 'n',
          .kind = ND_OPTION_TEXT,
-         .offset = offsetof(struct rootless_cluster_settings, name),
+         .offset = offsetof(struct rootless_controller_settings, name),
          .argument = "NAME",
          .help = "Name of the node: lowercase letters, digits and '-'"},
         {.name = "kubeconfig",
          .kind = ND_OPTION_TEXT,
-         .offset = offsetof(struct rootless_cluster_settings, kubeconfig),
+         .offset = offsetof(struct rootless_controller_settings, kubeconfig),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
          .help = "Address of the API server and credentials: the context '" CLUSTER_CONTEXT "', or the current one"},
@@ -40,7 +40,7 @@ const struct nd_option rootless_cluster_options[] = {
                     "Address of the host to enter in the status of Services of type LoadBalancer (default: none)"),
         {.name = "label",
          .kind = ND_OPTION_TEXT,
-         .offset = offsetof(struct rootless_cluster_settings, label),
+         .offset = offsetof(struct rootless_controller_settings, label),
          .argument = "NODES",
          .values = ND_VALUES_WORDS,
          .words = "all own none",
@@ -48,12 +48,12 @@ const struct nd_option rootless_cluster_options[] = {
         {},
 };
 
-void rootless_cluster_config_done(struct rootless_cluster_config *config) {
+void rootless_controller_config_done(struct rootless_controller_config *config) {
         free(config->name);
         free(config->kubeconfig);
         free(config->node_name);
         free(config->ingress_address);
-        *config = (struct rootless_cluster_config) {};
+        *config = (struct rootless_controller_config) {};
 }
 
 /* The option, the variable or the default; an empty variable is unset. */
@@ -80,8 +80,8 @@ static struct nd_error *parse_address(const char *option, const char *text, stru
         return nullptr;
 }
 
-static struct nd_error *set_names(const struct rootless_cluster_settings *s, const char *(*variable)(const char *name),
-                                  struct rootless_cluster_config *config) {
+static struct nd_error *set_names(const struct rootless_controller_settings *s, const char *(*variable)(const char *name),
+                                  struct rootless_controller_config *config) {
         const char *kubeconfig = pick(s->kubeconfig, variable("NODENS_CONTROLLER_KUBECONFIG"), "");
 
         config->name = nd_strdup(s->name ? s->name : "default");
@@ -98,7 +98,7 @@ static struct nd_error *set_names(const struct rootless_cluster_settings *s, con
         return nullptr;
 }
 
-static struct nd_error *set_policy(const struct rootless_cluster_settings *s, const char *(*variable)(const char *name),
+static struct nd_error *set_policy(const struct rootless_controller_settings *s, const char *(*variable)(const char *name),
                                    struct rootless_port_policy *policy) {
         const char *offset = pick(s->port_offset, variable("NODENS_PORT_OFFSET"), "0"),
                    *node_port_offset = pick(s->node_port_offset, variable("NODENS_OFFSET"), "0");
@@ -124,10 +124,10 @@ static struct nd_error *set_policy(const struct rootless_cluster_settings *s, co
         return parse_address("address", pick(s->address, variable("NODENS_PUBLISH_ADDRESS"), ""), &policy->address);
 }
 
-struct nd_error *rootless_cluster_config_resolve(const struct rootless_cluster_settings *settings,
-                                                 const char *(*variable)(const char *name),
-                                                 struct rootless_cluster_config *ret) {
-        nd_cleanup(rootless_cluster_config_done) struct rootless_cluster_config config = {};
+struct nd_error *rootless_controller_config_resolve(const struct rootless_controller_settings *settings,
+                                                    const char *(*variable)(const char *name),
+                                                    struct rootless_controller_config *ret) {
+        nd_cleanup(rootless_controller_config_done) struct rootless_controller_config config = {};
         const char *ingress = pick(settings->ingress_address, variable("NODENS_INGRESS_ADDRESS"), "");
         struct nd_netlink_address address = {};
 
@@ -141,6 +141,6 @@ struct nd_error *rootless_cluster_config_resolve(const struct rootless_cluster_s
                 config.ingress_address = nd_strdup(nd_netlink_address_text(&address, text));
         }
         nd_try(rootless_label_scope_parse(pick(settings->label, variable("NODENS_LABEL"), "all"), &config.label));
-        *ret = nd_take(config, (struct rootless_cluster_config) {});
+        *ret = nd_take(config, (struct rootless_controller_config) {});
         return nullptr;
 }

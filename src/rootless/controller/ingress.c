@@ -4,7 +4,7 @@
  * Compares all Services after each change and patches one at a time. The patch replaces the list of
  * addresses, so it names the version that we saw: the API server refuses it if another controller
  * has changed the status meanwhile. */
-#include "rootless/cluster/ingress.h"
+#include "rootless/controller/ingress.h"
 
 #include "base/clock.h"
 #include "base/log.h"

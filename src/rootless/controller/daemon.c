@@ -8,7 +8,7 @@
  *   the object, and the first one is in the status of the unit.
  *   Without an API server, and while the controller is away, published ports stay: the port
  *   controller has them. */
-#include "rootless/cluster/daemon.h"
+#include "rootless/controller/daemon.h"
 
 #include <signal.h>
 #include <string.h>
@@ -17,11 +17,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/api-credentials.h"
-#include "rootless/cluster/events.h"
-#include "rootless/cluster/ingress.h"
-#include "rootless/cluster/labels.h"
-#include "rootless/cluster/publisher.h"
 #include "rootless/components/record.h"
+#include "rootless/controller/events.h"
+#include "rootless/controller/ingress.h"
+#include "rootless/controller/labels.h"
+#include "rootless/controller/publisher.h"
 #include "rootless/core/node.h"
 #include "sys/child.h"
 #include "sys/notify.h"
@@ -29,7 +29,7 @@
 static constexpr uint64_t log_interval_us = 10 * ND_SECOND_US;
 
 struct controller {
-        struct rootless_cluster_config config;
+        struct rootless_controller_config config;
         sd_event *loop;
         struct rootless_node node;
         struct rootless_node_record record;
@@ -299,12 +299,12 @@ static void controller_done(struct controller *c) {
         rootless_node_record_done(&c->record);
         rootless_node_done(&c->node);
         sd_event_unref(c->loop);
-        rootless_cluster_config_done(&c->config);
+        rootless_controller_config_done(&c->config);
 }
 
-struct nd_error *rootless_cluster_run(const struct rootless_cluster_settings *settings) {
+struct nd_error *rootless_controller_run(const struct rootless_controller_settings *settings) {
         struct controller c = {.node = NODE_NONE, .pidfd = -EBADF, .lock = -EBADF};
-        struct nd_error *error = rootless_cluster_config_resolve(settings, variable_of, &c.config);
+        struct nd_error *error = rootless_controller_config_resolve(settings, variable_of, &c.config);
 
         if (!error)
                 error = serve(&c);

@@ -14,7 +14,7 @@
 #pragma once
 
 #include "base/option.h"
-#include "rootless/cluster/policy.h"
+#include "rootless/controller/policy.h"
 
 /* The context of the kubeconfig that is used if it exists. */
 #define CLUSTER_CONTEXT "controller"
@@ -22,7 +22,7 @@
 enum rootless_label_scope { LABEL_ALL, LABEL_OWN, LABEL_NONE };
 
 /* As given on the command line; unset ones are nullptr or 0. */
-struct rootless_cluster_settings {
+struct rootless_controller_settings {
         const char *name;
         const char *kubeconfig;
         const char *node_name;
@@ -33,10 +33,10 @@ struct rootless_cluster_settings {
         const char *ingress_address;
         const char *label;
 };
-extern const struct nd_option rootless_cluster_options[];
+extern const struct nd_option rootless_controller_options[];
 
 /* Validated and complete. */
-struct rootless_cluster_config {
+struct rootless_controller_config {
         char *name;
         char *kubeconfig;
         char *node_name;
@@ -44,9 +44,9 @@ struct rootless_cluster_config {
         char *ingress_address;              /* nullptr: none */
         enum rootless_label_scope label;
 };
-void rootless_cluster_config_done(struct rootless_cluster_config *config);
+void rootless_controller_config_done(struct rootless_controller_config *config);
 
-[[nodiscard]] struct nd_error *rootless_cluster_config_resolve(const struct rootless_cluster_settings *settings,
-                                                               const char *(*variable)(const char *name),
-                                                               struct rootless_cluster_config *ret);
+[[nodiscard]] struct nd_error *rootless_controller_config_resolve(const struct rootless_controller_settings *settings,
+                                                                  const char *(*variable)(const char *name),
+                                                                  struct rootless_controller_config *ret);
 [[nodiscard]] struct nd_error *rootless_label_scope_parse(const char *text, enum rootless_label_scope *ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rootless/cluster/wanted-ports.h"
+#include "rootless/controller/wanted-ports.h"
 
 #include <netinet/in.h>
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "rootless/cluster/wanted-ports.h"
+#include "rootless/controller/wanted-ports.h"
 
 /* ---- a cluster as JSON ---- */
 

@@ -14,8 +14,8 @@
 #pragma once
 
 #include "base/map.h"
-#include "rootless/cluster/objects.h"
-#include "rootless/cluster/policy.h"
+#include "rootless/controller/objects.h"
+#include "rootless/controller/policy.h"
 #include "rootless/ports/ports.h"
 
 enum {

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "net/api-client.h"
-#include "rootless/cluster/objects.h"
-#include "rootless/cluster/rate.h"
+#include "rootless/controller/objects.h"
+#include "rootless/controller/rate.h"
 
 enum {
         EVENTS_TEXT = 1024, /* the API server accepts no longer ones */

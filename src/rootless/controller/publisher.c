@@ -9,7 +9,7 @@
  *   is away changes no list: ports stay as they are.
  *   The list is repeated every @repeat_us, or @retry_us if a port could not be opened, so that
  *   changes on the host are seen: a port that became free, ip_unprivileged_port_start. */
-#include "rootless/cluster/publisher.h"
+#include "rootless/controller/publisher.h"
 
 #include "base/clock.h"
 #include "rootless/ports/api.h"

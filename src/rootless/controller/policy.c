@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rootless/cluster/policy.h"
+#include "rootless/controller/policy.h"
 
 #include <string.h>
 

@@ -7,8 +7,8 @@
 #pragma once
 
 #include "net/api-watch.h"
-#include "rootless/cluster/objects.h"
-#include "rootless/cluster/wanted-ports.h"
+#include "rootless/controller/objects.h"
+#include "rootless/controller/wanted-ports.h"
 
 enum rootless_kind { KIND_SERVICE, KIND_SLICE, KIND_POD, KIND_NODE, KINDS };
 

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
-#include "rootless/cluster/events.h"
-#include "rootless/cluster/manifest.h"
-#include "rootless/cluster/policy.h"
-#include "rootless/cluster/settings.h"
+#include "rootless/controller/events.h"
+#include "rootless/controller/manifest.h"
+#include "rootless/controller/policy.h"
+#include "rootless/controller/settings.h"
 
 /* ---- ranges ---- */
 
@@ -55,10 +55,10 @@ static const char *some_variables(const char *name) {
 }
 
 static void test_settings_come_from_options_then_variables([[maybe_unused]] void **state) {
-        nd_cleanup(rootless_cluster_config_done) struct rootless_cluster_config config = {};
+        nd_cleanup(rootless_controller_config_done) struct rootless_controller_config config = {};
 
-        expect_ok(rootless_cluster_config_resolve(&(struct rootless_cluster_settings) {.name = "n", .port_offset = "20000"},
-                                                  some_variables, &config));
+        expect_ok(rootless_controller_config_resolve(
+                &(struct rootless_controller_settings) {.name = "n", .port_offset = "20000"}, some_variables, &config));
         assert_string_equal(config.kubeconfig, "/home/alice/cluster.conf");
         assert_string_equal(config.node_name, "laptop");
         assert_int_equal(config.policy.offset, 20000);
@@ -72,7 +72,7 @@ static void test_settings_come_from_options_then_variables([[maybe_unused]] void
 
 static void test_invalid_settings_are_rejected([[maybe_unused]] void **state) {
         static const struct {
-                struct rootless_cluster_settings settings;
+                struct rootless_controller_settings settings;
                 const char *text;
         } rows[] = {
                 {{}, "no kubeconfig"},
@@ -86,9 +86,9 @@ static void test_invalid_settings_are_rejected([[maybe_unused]] void **state) {
         };
 
         for (size_t i = 0; i < nd_count_of(rows); i++) {
-                struct rootless_cluster_config config = {};
+                struct rootless_controller_config config = {};
 
-                expect_error(rootless_cluster_config_resolve(&rows[i].settings, no_variable, &config), ND_INVALID,
+                expect_error(rootless_controller_config_resolve(&rows[i].settings, no_variable, &config), ND_INVALID,
                              rows[i].text);
         }
 }

@@ -5,7 +5,7 @@
  * are not touched. */
 #pragma once
 
-#include "rootless/cluster/store.h"
+#include "rootless/controller/store.h"
 #include "rootless/core/node.h"
 #include "rootless/ports/api-call.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rootless/cluster/events.h"
+#include "rootless/controller/events.h"
 
 #include "base/clock.h"
 #include "base/log.h"

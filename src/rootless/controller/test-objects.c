@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "rootless/cluster/ingress.h"
-#include "rootless/cluster/labels.h"
-#include "rootless/cluster/objects.h"
+#include "rootless/controller/ingress.h"
+#include "rootless/controller/labels.h"
+#include "rootless/controller/objects.h"
 
 static yyjson_doc *parse(const char *text) {
         yyjson_doc *doc = nullptr;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rootless/cluster/store.h"
+#include "rootless/controller/store.h"
 
 #include "base/log.h"
 #include "net/api-objects.h"

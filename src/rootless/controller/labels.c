@@ -6,7 +6,7 @@
  *   them, and after a failure a pause that doubles. A patch of another node names the version that
  *   we saw: if its own controller has labelled it meanwhile, the API server refuses ours, and the
  *   watch brings the node again. */
-#include "rootless/cluster/labels.h"
+#include "rootless/controller/labels.h"
 
 #include "base/clock.h"
 #include "base/log.h"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "net/api-client.h"
-#include "rootless/cluster/store.h"
+#include "rootless/controller/store.h"
 
 struct rootless_ingress {
         struct nd_api *api;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "rootless/cluster/manifest.h"
+#include "rootless/controller/manifest.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/strings.h"
-#include "rootless/cluster/objects.h"
-#include "rootless/cluster/settings.h"
+#include "rootless/controller/objects.h"
+#include "rootless/controller/settings.h"
 
 enum { SYSCTLS_CEILING = 32 };
 
