@@ -16,6 +16,7 @@ KNOWN = {"idle memory of our own processes and the network helper": Miss(
         "the libraries that they load; all other parts, nodens-cri included, have 6 MB")}
 # Points of the issue that have no check here, because what they are about does not exist or was not measured.
 PENDING = (
+    "kubelet, kube-proxy and API server 1.37.1 with a rootless node, and serverTLSBootstrap: suite rootless-next has not run yet",
     "a complete cluster from nothing as one user, first pod Ready within 60 s of the command (up --control-plane)",
     "a node inside a pod with hostUsers: false (up --inside; in a container of podman it is checked here)",
 )
@@ -51,7 +52,8 @@ def table(proof: Proof) -> None:
 
 @check("a policy of the API server strips sysctls that a rootless node refuses; status shows the controller; systemd's version is checked")
 def operation(proof: Proof) -> None:
-    policy = proof.dev("test", "rootless-services", "-k", "sysctls or other_nodes or prefix or leave_the_expression", timeout=20 * 60).stdout
+    policy = proof.dev("test", "rootless-services", "-k", "sysctls or other_nodes or prefix or leave_the_expression",
+                       timeout=20 * 60).stdout
     node = proof.dev("test", "rootless", "-k", "systemd or status_shows_the_controller or no_copy_of_it or neither_the_controllers",
                      timeout=20 * 60).stdout
     for name, output in (("policy", policy), ("node", node)):

@@ -11,13 +11,13 @@
  *              ports.json      published ports of a node without a data directory
  *              owned-ports.json        published ports of an owner other than the user (ports.h)
  *              api.lock        lock of the port controller
- *              controller.lock lock of the controller for Services (cluster/daemon.h)
+ *              controller.lock lock of the controller for Services (controller/daemon.h)
  *              parts           processes of the forwarder, the controller and the components
  *                              without a service manager (services.h)
  *              overlay.json    the node's place in the list of --peers (node/overlay-plan.h)
  *              components/     programs of Kubernetes in the node (components/record.h)
  *              controller.kubeconfig
- *                              credentials of the controller, which the node does not see
+ *                              link to the user's file with the credentials of the controller
  *              api/            the part that the node sees: child_pid and api.sock
  *
  * A record describes a running node only if its process still exists: PID, start time and boot ID

@@ -314,6 +314,8 @@ SUITES = {
         "kubernetes", with_programs("flannel", pytest("tests/component/rootless/flannel.py", variant="gcc"))), default=False),
     "rootless-node": Suite("a rootless node with nodens-cri in a cluster",
                            pytest_on_machine("tests/cluster/scenarios/rootless", NO_ATTACKS, marks="not pair"), default=False),
+    "rootless-next": Suite("a rootless node with kubelet, kube-proxy and API server 1.37", with_programs(
+        "kubernetes-1.37", pytest_on_machine("tests/cluster/scenarios/rootless/next_minor.py")), default=False),
     "rootless-node-containerd": Suite("the same with containerd",
                                       pytest_on_machine("tests/cluster/scenarios/rootless", NO_ATTACKS, "--runtime", "containerd",
                                                         marks="not pair"), default=False),

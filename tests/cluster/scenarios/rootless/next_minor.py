@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kubelet, kube-proxy and API server of the next minor, in which KubeletInUserNamespace is on by default, with a rootless node.
+
+The API server accepts only serving certificates of the cluster, so the kubelet asks for one (`up --server-tls-bootstrap`).
+`tools/dev test rootless-next` runs it; it needs `tools/dev gobin kubernetes-1.37`.
+"""
+import json
+import os
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from alice import HOST, Alice, web
+from nodensdev import cluster
+from nodensdev.project import TOP
+from nodenstest.people import FOREVER, container
+
+pytestmark = pytest.mark.rootless
+MINOR = "1.37"
+
+
+@pytest.fixture(scope="module")
+def next_minor(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
+    given = request.config.getoption("--cluster")
+    if given:
+        yield cluster.find(given)
+        return
+    made = cluster.up(cluster.Options(
+        name=f"rootless-next-{os.getpid()}", runtime=request.config.getoption("--runtime"), kernel="uml-nft", rootless=True,
+        kubelet=MINOR, rootless_args=("--server-tls-bootstrap",),
+        apiserver_args=("--kubelet-certificate-authority=/run/cluster/pki/ca.crt",), timeout=900))
+    try:
+        yield made
+    finally:
+        made.copy_logs(TOP / "build/rootless-node/next")
+        made.end()
+
+
+@pytest.fixture
+def owner(next_minor: cluster.Cluster) -> Iterator[Alice]:
+    one = Alice(next_minor, f"story-{uuid.uuid4().hex[:8]}")
+    one.kubectl("create", "namespace", one.namespace)
+    yield one
+    one.kubectl("delete", "services,pods", "--all", "--timeout=300s", timeout=330)
+    one.kubectl("delete", "namespace", one.namespace, "--wait=false")
+
+
+def test_it_is_the_next_minor(owner: Alice) -> None:
+    assert owner.node()["status"]["nodeInfo"]["kubeletVersion"].startswith(f"v{MINOR}.")
+    assert json.loads(owner.kubectl("get", "--raw", "/version"))["gitVersion"].startswith(f"v{MINOR}.")
+    said = owner.in_node("/home/alice/kubernetes/kubelet --help | grep -o 'KubeletInUserNamespace=.*default=[a-z]*'")
+    assert said.strip().endswith("default=true"), said
+
+
+def test_the_node_reports_that_it_runs_in_a_user_namespace(owner: Alice) -> None:
+    assert owner.node()["status"]["nodeInfo"].get("runningInUserNamespace") is True
+    owner.until(lambda: owner.node()["metadata"]["labels"].get("kubernetes.io/running-in-user-namespace") == "true", "the label")
+
+
+def test_the_api_server_refuses_a_certificate_that_is_not_approved_and_then_reaches_the_kubelet(owner: Alice) -> None:
+    owner.pod("talker", container(f"echo said; {FOREVER}"))
+    owner.ready("talker")
+    waiting = [one for one in json.loads(owner.kubectl("get", "csr", "-o", "json"))["items"] if not one["status"].get("conditions")]
+    assert waiting and all(one["spec"]["signerName"] == "kubernetes.io/kubelet-serving" for one in waiting), waiting
+    refused = owner.cluster.kubectl(f"--namespace={owner.namespace}", "logs", "talker")
+    assert refused.returncode != 0 and "tls" in refused.stderr, refused.stderr
+    owner.kubectl("certificate", "approve", *(one["metadata"]["name"] for one in waiting))
+    owner.until(lambda: owner.cluster.kubectl(f"--namespace={owner.namespace}", "logs", "talker").stdout == "said\n", "a log")
+    assert owner.kubectl("exec", "talker", "--", "echo", "in").strip() == "in"
+
+
+def test_a_node_port_reaches_a_pod(owner: Alice) -> None:
+    owner.kubectl("create", "-f", "-", stdin=json.dumps({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"app": "web"}}, "spec": {"containers": [web()]}}))
+    owner.ready("web")
+    owner.apply("Service", "web", spec={"type": "NodePort", "selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]})
+    port = owner.get("service", "web")["spec"]["ports"][0]["nodePort"]
+    assert owner.until(lambda: owner.from_outside(f"http://{HOST}:{port}/hostname"), "an answer of the node port") == "web"
