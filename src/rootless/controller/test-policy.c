@@ -45,13 +45,13 @@ static const char *no_variable([[maybe_unused]] const char *name) {
 }
 
 static const char *some_variables(const char *name) {
-        return nd_streq(name, "NODENS_JOIN")          ? "/home/alice/cluster.conf"
-               : nd_streq(name, "NODENS_NODE_NAME")   ? "laptop"
-               : nd_streq(name, "NODENS_HOST_PORTS")  ? "8080"
-               : nd_streq(name, "NODENS_PORT_OFFSET") ? "10000"
-               : nd_streq(name, "NODENS_LABEL")       ? "own"
-               : nd_streq(name, "NODENS_NODE_PORTS")  ? ""
-                                                      : nullptr;
+        return nd_streq(name, "NODENS_CONTROLLER_KUBECONFIG") ? "/home/alice/cluster.conf"
+               : nd_streq(name, "NODENS_NODE_NAME")           ? "laptop"
+               : nd_streq(name, "NODENS_HOST_PORTS")          ? "8080"
+               : nd_streq(name, "NODENS_PORT_OFFSET")         ? "10000"
+               : nd_streq(name, "NODENS_LABEL")               ? "own"
+               : nd_streq(name, "NODENS_NODE_PORTS")          ? ""
+                                                              : nullptr;
 }
 
 static void test_settings_come_from_options_then_variables([[maybe_unused]] void **state) {
