@@ -19,6 +19,7 @@ int rootless_command_broker(void *settings, int operand_count, char **operands);
 int rootless_command_component(void *settings, int operand_count, char **operands);
 int rootless_command_api(void *settings, int operand_count, char **operands);
 int rootless_command_controller(void *settings, int operand_count, char **operands);
+int rootless_command_token(void *settings, int operand_count, char **operands);
 int rootless_command_manifest(void *settings, int operand_count, char **operands);
 int rootless_command_ports(void *settings, int operand_count, char **operands);
 int rootless_command_logs(void *settings, int operand_count, char **operands);

@@ -8,6 +8,7 @@
 
 #include "base/strings.h"
 #include "rootless/command/commands.h"
+#include "rootless/components/control-plane.h"
 #include "rootless/components/credentials.h"
 #include "rootless/components/record.h"
 #include "rootless/controller/settings.h"
@@ -63,23 +64,11 @@ static void add_recorded(const struct rootless_controller_settings *settings, st
                 add_kubeconfig(&node, words);
 }
 
-/* Beside this program, as in an archive that was unpacked in a home directory, or in the place of
- * the package. */
 static struct nd_error *execute(char *const *words) {
-        nd_autofree char *beside = nullptr;
-        char own[4096];
-        ssize_t length = readlink("/proc/self/exe", own, sizeof own - 1);
-        char *slash;
+        nd_autofree char *path = rootless_program_beside(PROGRAM);
 
-        if (length > 0) {
-                own[length] = '\0';
-                slash = strrchr(own, '/');
-                beside = nd_format("%.*s/" PROGRAM, (int) (slash - own), own);
-                (void) execv(beside, words);
-        }
-        (void) execv(ND_LIBEXEC "/" PROGRAM, words);
-        return nd_error_new(nd_error_code_of(errno), errno, "execute '%s' or '" ND_LIBEXEC "/" PROGRAM "'",
-                            beside ? beside : PROGRAM);
+        (void) execv(path, words);
+        return nd_error_new(nd_error_code_of(errno), errno, "execute '%s'", path);
 }
 
 int rootless_command_controller(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {

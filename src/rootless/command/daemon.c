@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "rootless/broker/broker.h"
 #include "rootless/command/commands.h"
+#include "rootless/components/control-plane.h"
 #include "rootless/components/pod-ids.h"
 #include "rootless/node/delegation.h"
 #include "rootless/node/launch.h"
@@ -95,13 +96,27 @@ struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct
         return rootless_node_open(d->config.name, true, &d->node);
 }
 
-struct nd_error *rootless_daemon_plan_components(const struct rootless_config *config, struct rootless_cluster *ret_cluster,
-                                                 struct rootless_bindplan *ret_files) {
+static struct nd_error *resolve_control_plane(struct rootless_config *config, const struct rootless_node *node, bool dry,
+                                              struct rootless_cluster *ret) {
+        if (!dry)
+                nd_try(rootless_launch_make_data(config)); /* its path becomes canonical */
+        nd_try(rootless_cluster_check(config, "", ret));
+        nd_try(rootless_control_plane_plan(config, node, ret));
+        return dry ? nullptr : rootless_control_plane_prepare(ret);
+}
+
+struct nd_error *rootless_daemon_plan_components(struct rootless_config *config, const struct rootless_node *node, bool dry,
+                                                 struct rootless_cluster *ret_cluster, struct rootless_bindplan *ret_files) {
         nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
 
-        if (!config->join)
+        if (rootless_config_has_kubernetes(config))
+                rootless_programs_add_own(config);
+        if (config->control_plane)
+                nd_try(resolve_control_plane(config, node, dry, ret_cluster));
+        else if (config->join)
+                nd_try(rootless_cluster_resolve(config, "", ret_cluster));
+        else
                 return nullptr;
-        nd_try(rootless_cluster_resolve(config, "", ret_cluster));
         nd_try(rootless_ids_find(config->inside, &ids));
         rootless_pod_ids_choose(ret_cluster, &ids);
         return rootless_components_files(ret_cluster, ret_files);
@@ -135,8 +150,8 @@ static struct nd_error *check_free(const struct rootless_port_spec *spec, const 
 struct nd_error *rootless_daemon_check_ports(const struct rootless_config *config) {
         nd_cleanup(rootless_overlay_plan_done) struct rootless_overlay_plan overlay = {};
         struct rootless_port_spec kubelet = {.stream = true,
-                                             .parent_port = (uint16_t) (rootless_component_kubelet.port + config->offset),
-                                             .child_port = (uint16_t) (rootless_component_kubelet.port + config->offset)},
+                                             .parent_port = (uint16_t) (KUBELET_PORT + config->offset),
+                                             .child_port = (uint16_t) (KUBELET_PORT + config->offset)},
                                   vxlan = {};
 
         if (config->join && config->net != NET_DRIVER_NONE)
@@ -150,9 +165,13 @@ struct nd_error *rootless_daemon_check_ports(const struct rootless_config *confi
 }
 
 static struct nd_error *record_components(struct rootless_daemon *d) {
-        if (!d->config.join)
+        nd_autofree char *own = nullptr;
+
+        if (!rootless_config_has_kubernetes(&d->config))
                 return nullptr;
-        nd_try(rootless_credentials_link_controller(d->config.join, &d->node));
+        if (d->config.control_plane)
+                own = nd_format("%s/" CONTROL_PLANE_NODE, d->cluster.plane.directory);
+        nd_try(rootless_credentials_link_controller(own ? own : d->config.join, &d->node));
         if (d->cluster.registry_ports)
                 nd_try(nd_file_replace_unsynced(d->node.fd, BROKER_PORTS_FILE, d->cluster.registry_ports,
                                                 strlen(d->cluster.registry_ports), 0600));
@@ -164,7 +183,7 @@ struct nd_error *rootless_daemon_launch(struct rootless_daemon *d) {
         nd_cleanup(rootless_overlay_plan_done) struct rootless_overlay_plan overlay = {};
         struct nd_error *error;
 
-        nd_try(rootless_daemon_plan_components(&d->config, &d->cluster, &files));
+        nd_try(rootless_daemon_plan_components(&d->config, &d->node, false, &d->cluster, &files));
         nd_try(rootless_daemon_plan_overlay(&d->config, &overlay));
         nd_try(rootless_launch_node(&d->config, &d->node, d->config.ephemeral, &files, &d->record, &d->pidfd));
         error = record_components(d);

@@ -21,7 +21,8 @@ struct rootless_daemon {
         struct rootless_overlay_follower *follower; /* of a node with peers */
         struct rootless_cluster cluster;            /* of a node with Kubernetes */
         int pidfd;
-        bool signalled; /* SIGTERM or SIGINT was received */
+        uint64_t since_us; /* when the command began */
+        bool signalled;    /* SIGTERM or SIGINT was received */
 };
 #define DAEMON_NONE ((struct rootless_daemon) {.node = NODE_NONE, .pidfd = -EBADF})
 
@@ -31,8 +32,9 @@ void rootless_daemon_done(struct rootless_daemon *d);
 [[nodiscard]] struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct rootless_settings *settings);
 
 /* Checks the settings of Kubernetes and makes the bind plan of its files; both stay empty for a
- * node without it. */
-[[nodiscard]] struct nd_error *rootless_daemon_plan_components(const struct rootless_config *config,
+ * node without it. Dry: a control plane has no certificates yet, and none are made. */
+[[nodiscard]] struct nd_error *rootless_daemon_plan_components(struct rootless_config *config,
+                                                               const struct rootless_node *node, bool dry,
                                                                struct rootless_cluster *ret_cluster,
                                                                struct rootless_bindplan *ret_files);
 

@@ -142,6 +142,36 @@
                  .offset = FIELD(registry_ports),                                                                             \
                  .argument = "PORT,...",                                                                                      \
                  .help = "Ports to which nodens-cri pulls through the host's network (default 443), or none"},                \
+                {.name = "bootstrap",                                                                                         \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(bootstrap),                                                                                  \
+                 .argument = "TOKEN",                                                                                         \
+                 .help = "Join the cluster of --server with a bootstrap token; '-' reads it from standard input"},            \
+                {.name = "server",                                                                                            \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(server),                                                                                     \
+                 .argument = "URL",                                                                                           \
+                 .help = "API server for --bootstrap"},                                                                       \
+                {.name = "ca-cert-hash",                                                                                      \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(ca_cert_hash),                                                                               \
+                 .argument = "sha256:HASH",                                                                                   \
+                 .help = "Hash of the public key of the cluster's authority, for --bootstrap"},                               \
+                {.name = "ca",                                                                                                \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(ca),                                                                                         \
+                 .argument = "FILE",                                                                                          \
+                 .values = ND_VALUES_FILE,                                                                                    \
+                 .help = "Certificate of the cluster's authority, for --bootstrap instead of --ca-cert-hash"},                \
+                {.name = "control-plane",                                                                                     \
+                 .kind = ND_OPTION_FLAG,                                                                                      \
+                 .offset = FIELD(control_plane),                                                                              \
+                 .help = "Start a cluster: etcd, API server, controller manager and scheduler beside the node"},              \
+                {.name = "api-port",                                                                                          \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(api_port),                                                                                   \
+                 .argument = "[ADDRESS:]PORT",                                                                                \
+                 .help = "Where the host publishes the API server of --control-plane (default 127.0.0.1:6443)"},              \
                 {.name = "no-cgroups",                                                                                        \
                  .kind = ND_OPTION_FLAG,                                                                                      \
                  .offset = FIELD(no_cgroups),                                                                                 \
@@ -165,9 +195,27 @@ static const struct nd_option up_options[] = {
          .kind = ND_OPTION_FLAG,
          .offset = FIELD(ephemeral),
          .help = "With --foreground: the node ends with this process and leaves no file, for batch jobs"},
+        {.name = "json",
+         .kind = ND_OPTION_FLAG,
+         .offset = FIELD(json),
+         .help = "Print the progress of --control-plane as JSON, an object per line"},
         {}};
 static const struct nd_option name_options[] = {NAME_OPTION, {}};
 static const struct nd_option purge_options[] = {NAME_OPTION,
+                                                 {.name = "data",
+                                                  .kind = ND_OPTION_TEXT,
+                                                  .offset = FIELD(data),
+                                                  .argument = "DIRECTORY",
+                                                  .values = ND_VALUES_DIRECTORY,
+                                                  .help = "The node's data directory, if not the default"},
+                                                 {}};
+static const struct nd_option token_options[] = {NAME_OPTION,
+                                                 {.name = "ttl",
+                                                  .kind = ND_OPTION_U32,
+                                                  .offset = FIELD(ttl),
+                                                  .argument = "SECONDS",
+                                                  .least = 60,
+                                                  .help = "How long the token is valid (default 3600)"},
                                                  {.name = "data",
                                                   .kind = ND_OPTION_TEXT,
                                                   .offset = FIELD(data),
@@ -231,6 +279,15 @@ static const struct nd_option_command commands[] = {
          .options = purge_options,
          .settings_size = sizeof(struct rootless_settings),
          .run = rootless_command_purge},
+        {.name = "token",
+         .summary = "create, list and delete bootstrap tokens of a cluster of up --control-plane",
+         .operands = "create | list | delete ID",
+         .operand_values = ND_VALUES_WORDS,
+         .operand_words = "create list delete",
+         .operand_last = 1,
+         .options = token_options,
+         .settings_size = sizeof(struct rootless_settings),
+         .run = rootless_command_token},
         {.name = "manifest",
          .summary = "print the objects that the cluster needs, for `kubectl apply -f -`",
          .options = rootless_manifest_options,
@@ -268,9 +325,9 @@ static const struct nd_option_command commands[] = {
          .run = rootless_command_controller},
         {.name = "component",
          .summary = "run a program of Kubernetes in a running node (nodens-node-kubelet@.service and others)",
-         .operands = "runtime|kubelet|proxy",
+         .operands = "NAME",
          .operand_values = ND_VALUES_WORDS,
-         .operand_words = "runtime kubelet proxy",
+         .operand_words = "runtime kubelet proxy etcd apiserver controller-manager scheduler",
          .options = name_options,
          .settings_size = sizeof(struct rootless_settings),
          .run = rootless_command_component},
@@ -353,6 +410,28 @@ struct nd_error *rootless_command_print_ids(const struct rootless_config *config
         return nullptr;
 }
 
+/* Programs that run beside the node. Their command lines have no secrets. */
+static struct nd_error *print_control_plane(const struct rootless_cluster *cluster) {
+        const struct rootless_component *all[COMPONENTS_CEILING];
+        size_t count = rootless_components_of(cluster, all);
+
+        printf("keys      %s\n", cluster->plane.directory);
+        printf("published %s\n", cluster->plane.publish);
+        for (size_t i = 0; i < count; i++) {
+                nd_cleanup(nd_strings_done) struct nd_strings argv = {};
+
+                if (!all[i]->outside)
+                        continue;
+                nd_try(all[i]->argv(cluster, &argv));
+                printf("outside  ");
+                nd_vector_each (word, &argv) {
+                        printf(" %s", *word);
+                }
+                printf("\n");
+        }
+        return nullptr;
+}
+
 struct nd_error *rootless_command_explain(const struct rootless_settings *settings, bool lasting) {
         nd_cleanup(rootless_config_done) struct rootless_config config = {};
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, more = {};
@@ -364,11 +443,14 @@ struct nd_error *rootless_command_explain(const struct rootless_settings *settin
 
         nd_try(rootless_config_resolve(settings, lasting, rootless_command_getenv, nullptr, &config));
         nd_try(rootless_network_discover(config.name, config.net, config.mtu, &network, &resolv));
-        nd_try(rootless_daemon_plan_components(&config, &cluster, &more));
+        nd_try(rootless_daemon_plan_components(&config, &node, true, &cluster, &more));
         nd_try(rootless_launch_bindplan(&config, &node, resolv, true, &more, &plan));
         nd_try(rootless_daemon_plan_overlay(&config, &overlay));
         rootless_bindplan_print(&plan, stdout);
         print_network(&network);
         print_overlay(&overlay);
-        return rootless_command_print_ids(&config, &cluster);
+        nd_try(rootless_command_print_ids(&config, &cluster));
+        if (config.control_plane)
+                return print_control_plane(&cluster);
+        return nullptr;
 }

@@ -12,9 +12,11 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "rootless/command/commands.h"
+#include "rootless/components/control-plane.h"
 #include "rootless/core/node.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/tree.h"
 
 static constexpr uint64_t empty_timeout_us = 600 * ND_SECOND_US;
 
@@ -40,12 +42,15 @@ static struct nd_error *empty(const struct rootless_config *config) {
 }
 
 struct nd_error *rootless_purge_data(const struct rootless_config *config) {
-        static const char *const parts[] = {"lib", "log", "cache"};
+        static const char *const parts[] = {"lib", "log", "cache"}, *const trees[] = {CONTROL_PLANE_DIRECTORY,
+                                                                                      BOOTSTRAP_DIRECTORY};
         nd_autoclose int fd = -EBADF;
 
         nd_try(empty(config));
         nd_try(nd_dir_open(AT_FDCWD, config->data, &fd));
         (void) nd_sys->unlinkat(fd, "ports.json", 0);
+        for (size_t i = 0; i < nd_count_of(trees); i++)
+                nd_try(nd_error_wrap(nd_tree_remove(fd, trees[i]), "remove '%s/%s'", config->data, trees[i]));
         for (size_t i = 0; i < nd_count_of(parts); i++)
                 if (nd_sys->unlinkat(fd, parts[i], AT_REMOVEDIR) < 0 && errno != ENOENT)
                         return nd_error_new(nd_error_code_of(errno), errno, "remove '%s/%s'", config->data, parts[i]);

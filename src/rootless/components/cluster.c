@@ -25,7 +25,17 @@ enum {
 static const char *const program_directories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin"};
 static const char *const plugin_directories[] = {"/opt/cni/bin", "/usr/lib/cni", "/usr/libexec/cni"};
 
+static void plane_done(struct rootless_plane *plane) {
+        free(plane->directory);
+        free(plane->sockets);
+        free(plane->address);
+        free(plane->publish);
+        free(plane->server);
+        free(plane->listen);
+}
+
 void rootless_cluster_done(struct rootless_cluster *cluster) {
+        plane_done(&cluster->plane);
         free(cluster->node_name);
         free(cluster->path);
         rootless_overlay_plan_done(&cluster->overlay);

@@ -17,6 +17,16 @@ enum rootless_runtime {
 /* Of registries, by default. */
 #define CLUSTER_REGISTRY_PORTS "443"
 
+/* A control plane of the user's own beside the node; unset for a node that joins another cluster. */
+struct rootless_plane {
+        char *directory; /* certificates, kubeconfigs and etcd's data; nullptr = none */
+        char *sockets;   /* directory of etcd's sockets */
+        char *address;   /* of the node; pods reach the API server at it */
+        char *publish;   /* where the host publishes the API server, as of `ports add` */
+        char *server;    /* its URL for clients on the host */
+        char *listen;    /* the host's address of publish */
+};
+
 struct rootless_cluster {
         enum rootless_runtime runtime;
         char *node_name;                      /* of the Node object */
@@ -40,6 +50,7 @@ struct rootless_cluster {
         char *cdi;                            /* a directory with CDI files; nullptr = none */
         struct nd_strings cni;                /* directories with CNI plugins, in order of search */
         struct rootless_credentials credentials;
+        struct rootless_plane plane;
         /* Stands for the host's root when programs are looked up; "" but in tests. */
         const char *machine;
 };

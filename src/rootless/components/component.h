@@ -11,10 +11,13 @@
 #include "rootless/node/bindplan.h"
 
 struct rootless_component {
-        const char *name; /* also of its cgroup's leaf, its record and its unit */
-        bool notifies;    /* it calls sd_notify(3); otherwise it is ready when it runs */
-        bool stops_first; /* it ends before the pods do when the node stops */
-        unsigned port;    /* TCP port to publish; 0 = none */
+        const char *name;  /* also of its cgroup's leaf, its record and its unit */
+        bool notifies;     /* it calls sd_notify(3); otherwise it is ready when it runs */
+        bool stops_first;  /* it ends before the pods do when the node stops */
+        bool outside;      /* it has the node's network, but the host's files and processes (outside.h) */
+        const char *after; /* the component that must be ready before it starts; nullptr = none */
+        /* Port to publish, as of `ports add`; nullptr = none. */
+        char *(*publish)(const struct rootless_cluster *cluster);
         /* Finds the program and makes the command line, without the terminating nullptr. */
         struct nd_error *(*argv)(const struct rootless_cluster *cluster, struct nd_strings *ret);
         /* Adds its files to a bind plan. */
@@ -26,8 +29,13 @@ extern const struct rootless_component rootless_component_nodens_cri;
 extern const struct rootless_component rootless_component_containerd;
 extern const struct rootless_component rootless_component_kubelet;
 extern const struct rootless_component rootless_component_proxy;
+/* In control-plane.c. */
+extern const struct rootless_component rootless_component_etcd;
+extern const struct rootless_component rootless_component_apiserver;
+extern const struct rootless_component rootless_component_controller_manager;
+extern const struct rootless_component rootless_component_scheduler;
 
-enum { COMPONENTS_CEILING = 4 };
+enum { COMPONENTS_CEILING = 8, KUBELET_PORT = 10250 };
 
 /* The components of a node, in the order of their start; returns their number. */
 [[nodiscard]] size_t rootless_components_of(const struct rootless_cluster *cluster,

@@ -49,7 +49,7 @@ static void close_named(struct nd_json_out *out) {
         nd_json_close(out, ']');
 }
 
-static void add_config(struct nd_json_out *out, const struct nd_kubeconfig *config) {
+static void add_config(struct nd_json_out *out, const struct nd_kubeconfig *config, const char *certificate_file) {
         nd_json_open(out, nullptr, '{');
         nd_json_string(out, "apiVersion", "v1");
         nd_json_string(out, "kind", "Config");
@@ -68,6 +68,13 @@ static void add_config(struct nd_json_out *out, const struct nd_kubeconfig *conf
                 add_data(out, "certificate-authority-data", config->ca);
         close_named(out);
         open_named(out, "users", "user", "user");
+        if (certificate_file) {
+                nd_json_string(out, "client-certificate", certificate_file);
+                nd_json_string(out, "client-key", certificate_file);
+                close_named(out);
+                nd_json_close(out, '}');
+                return;
+        }
         add_data(out, "client-certificate-data", config->certificate);
         add_data(out, "client-key-data", config->key);
         if (config->token)
@@ -76,7 +83,8 @@ static void add_config(struct nd_json_out *out, const struct nd_kubeconfig *conf
         nd_json_close(out, '}');
 }
 
-struct nd_error *rootless_credentials_format(const char *path, const char *context, char **ret_config, char **ret_ca) {
+static struct nd_error *format(const char *path, const char *context, const char *certificate_file, char **ret_config,
+                               char **ret_ca) {
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig config = {};
         nd_autotext struct nd_text text = ND_TEXT(CREDENTIALS_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
@@ -91,7 +99,7 @@ struct nd_error *rootless_credentials_format(const char *path, const char *conte
                 return nd_error_new(ND_INVALID, 0,
                                     "kubeconfig '%s': the user of context '%s' has neither a certificate nor a token", path,
                                     named ? context : "current-context");
-        add_config(&out, &config);
+        add_config(&out, &config, certificate_file);
         nd_text_add(&text, "\n");
         if (text.overflow)
                 return nd_error_new(ND_INVALID, E2BIG, "kubeconfig '%s' is too large", path);
@@ -101,9 +109,18 @@ struct nd_error *rootless_credentials_format(const char *path, const char *conte
         return nullptr;
 }
 
+struct nd_error *rootless_credentials_format(const char *path, const char *context, char **ret_config, char **ret_ca) {
+        return format(path, context, nullptr, ret_config, ret_ca);
+}
+
 /* ---- the child ---- */
 
 static struct nd_error *read_all(const char *path, struct rootless_credentials *ret) {
+        nd_try(nd_kubeconfig_has_context(path, "bootstrap", &ret->bootstrap));
+        if (ret->bootstrap) {
+                nd_try(format(path, "bootstrap", nullptr, &ret->kubelet, &ret->ca));
+                return format(path, "bootstrap", KUBELET_CERTIFICATE, &ret->proxy, nullptr);
+        }
         nd_try(rootless_credentials_format(path, "kubelet", &ret->kubelet, &ret->ca));
         return rootless_credentials_format(path, "kube-proxy", &ret->proxy, nullptr);
 }
@@ -133,6 +150,7 @@ static void write_string(int fd, const char *text) {
                 write_string(fd, all.kubelet);
                 write_string(fd, all.proxy);
                 write_string(fd, all.ca);
+                write_string(fd, all.bootstrap ? "1" : "0");
         }
         _exit(EXIT_SUCCESS);
 }
@@ -165,16 +183,19 @@ static const char *next_string(const struct nd_text *text, size_t *at) {
 static struct nd_error *take_result(const struct nd_text *text, struct rootless_credentials *ret) {
         size_t at = 0;
         const char *code = next_string(text, &at), *first = next_string(text, &at), *second = next_string(text, &at),
-                   *third = next_string(text, &at);
+                   *third = next_string(text, &at), *fourth = next_string(text, &at);
         uint64_t number = ND_INTERNAL;
 
         if (code && first && !nd_streq(code, "0")) {
                 (void) !nd_text_parse_u64(code, ND_UNAUTHENTICATED, &number);
                 return nd_error_received((enum nd_error_code) number, 0, first);
         }
-        if (!third)
+        if (!fourth)
                 return nd_error_new(ND_INTERNAL, 0, "the child process that reads the kubeconfig ended too early");
-        *ret = (struct rootless_credentials) {.kubelet = nd_strdup(first), .proxy = nd_strdup(second), .ca = nd_strdup(third)};
+        *ret = (struct rootless_credentials) {.kubelet = nd_strdup(first),
+                                              .proxy = nd_strdup(second),
+                                              .ca = nd_strdup(third),
+                                              .bootstrap = nd_streq(fourth, "1")};
         return nullptr;
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* credentials.h - kubeconfigs of a node's components, from one kubeconfig of the user
  *
+ * With a context `bootstrap` the kubelet requests a certificate with the credential of that context,
+ * and kube-proxy uses the kubelet's certificate. Otherwise:
  * A component gets the context of its own name, or the current context if there is none of that
  * name. Certificates, keys and tokens are inlined, so that no path of the host is in the result. */
 #pragma once
@@ -14,8 +16,12 @@ enum {
 struct rootless_credentials {
         char *kubelet; /* texts of kubeconfig files */
         char *proxy;
-        char *ca; /* PEM, "" = none */
+        char *ca;       /* PEM, "" = none */
+        bool bootstrap; /* kubelet's is the one to request a certificate with */
 };
+
+/* Where the kubelet keeps its certificate in the node. */
+#define KUBELET_CERTIFICATE "/var/lib/kubelet/pki/kubelet-client-current.pem"
 void rootless_credentials_done(struct rootless_credentials *credentials);
 
 /* Makes the text of a kubeconfig with one context. */

@@ -12,6 +12,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         if (error)
                 return 0;
         fuzz_require(record.argv.count > 0 && record.argv.items[0] && record.path && record.node_name);
-        fuzz_require(record.port <= 65535);
+        fuzz_require(record.after && record.publish);
         return 0;
 }

@@ -6,12 +6,14 @@
 
 #define CONFIG "/etc/kubernetes/kubelet.yaml"
 #define KUBECONFIG "/etc/kubernetes/kubelet.kubeconfig"
+#define BOOTSTRAP "/etc/kubernetes/bootstrap.kubeconfig"
+#define OWN_KUBECONFIG "/var/lib/kubelet/kubeconfig" /* that the kubelet writes */
 #define CLIENT_CA "/etc/kubernetes/ca.crt"
 
 enum {
         CONFIG_BYTES = 64 * 1024,
-        PORT = 10250,
 };
+
 
 static struct nd_error *kubelet_argv(const struct rootless_cluster *cluster, struct nd_strings *ret) {
         char *program = nullptr;
@@ -19,7 +21,12 @@ static struct nd_error *kubelet_argv(const struct rootless_cluster *cluster, str
         nd_try(rootless_cluster_find(cluster, "kubelet", nullptr, &program));
         nd_strings_add_owned(ret, program);
         nd_strings_add(ret, "--config=" CONFIG);
-        nd_strings_add(ret, "--kubeconfig=" KUBECONFIG);
+        if (cluster->credentials.bootstrap) {
+                nd_strings_add(ret, "--bootstrap-kubeconfig=" BOOTSTRAP);
+                nd_strings_add(ret, "--kubeconfig=" OWN_KUBECONFIG);
+        } else {
+                nd_strings_add(ret, "--kubeconfig=" KUBECONFIG);
+        }
         nd_strings_addf(ret, "--hostname-override=%s", cluster->node_name);
         if (cluster->node_ip)
                 nd_strings_addf(ret, "--node-ip=%s", cluster->node_ip);
@@ -92,8 +99,10 @@ static void add_config(struct nd_json_out *out, const struct rootless_cluster *c
                        cluster->runtime == RUNTIME_CONTAINERD ? "unix:///run/containerd/containerd.sock"
                                                               : "unix:///run/nodens/cri.sock");
         if (cluster->offset) /* reported in the Node's status, where the API server finds it */
-                nd_json_number(out, "port", PORT + cluster->offset);
+                nd_json_number(out, "port", KUBELET_PORT + cluster->offset);
         add_authentication(out, *cluster->credentials.ca);
+        if (cluster->credentials.bootstrap)
+                nd_json_bool(out, "rotateCertificates", true);
         add_limits(out, cluster);
         add_dns(out, cluster);
         /* kube-proxy and the CNI plugins have their own rules; /usr is read-only */
@@ -115,11 +124,25 @@ static struct nd_error *kubelet_files(const struct rootless_cluster *cluster, st
         if (text.overflow)
                 return nd_error_new(ND_INVALID, E2BIG, "the kubelet's configuration is too long");
         rootless_bindplan_add_text(plan, CONFIG, nd_text_get(&text), 0644);
-        rootless_bindplan_add_text(plan, KUBECONFIG, cluster->credentials.kubelet, 0600);
+        rootless_bindplan_add_text(plan, cluster->credentials.bootstrap ? BOOTSTRAP : KUBECONFIG, cluster->credentials.kubelet,
+                                   0600);
         if (*cluster->credentials.ca)
                 rootless_bindplan_add_text(plan, CLIENT_CA, cluster->credentials.ca, 0644);
         return rootless_pod_ids_files(cluster, plan);
 }
 
-const struct rootless_component rootless_component_kubelet = {
-        .name = "kubelet", .notifies = true, .stops_first = true, .port = PORT, .argv = kubelet_argv, .files = kubelet_files};
+/* The API server connects to the kubelet: from another host, unless the control plane is on the
+ * node's own network. */
+static char *kubelet_publish(const struct rootless_cluster *cluster) {
+        unsigned port = KUBELET_PORT + cluster->offset;
+
+        return cluster->plane.directory ? nullptr : nd_format("%u:%u", port, port);
+}
+
+const struct rootless_component rootless_component_kubelet = {.name = "kubelet",
+                                                              .notifies = true,
+                                                              .stops_first = true,
+                                                              .after = "apiserver",
+                                                              .publish = kubelet_publish,
+                                                              .argv = kubelet_argv,
+                                                              .files = kubelet_files};

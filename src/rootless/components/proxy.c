@@ -54,4 +54,5 @@ static struct nd_error *proxy_files(const struct rootless_cluster *cluster, stru
 }
 
 /* kube-proxy does not call sd_notify(3). */
-const struct rootless_component rootless_component_proxy = {.name = "proxy", .argv = proxy_argv, .files = proxy_files};
+const struct rootless_component rootless_component_proxy = {
+        .name = "proxy", .after = "apiserver", .argv = proxy_argv, .files = proxy_files};

@@ -16,6 +16,8 @@ void rootless_component_record_done(struct rootless_component_record *record) {
         nd_strings_done(&record->argv);
         free(record->path);
         free(record->node_name);
+        free(record->after);
+        free(record->publish);
         *record = (struct rootless_component_record) {};
 }
 
@@ -39,7 +41,7 @@ struct nd_error *rootless_component_record_parse(const char *text, size_t length
         nd_cleanup(rootless_component_record_done) struct rootless_component_record record = {};
         nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *top;
-        uint64_t port, offset;
+        uint64_t offset;
 
         nd_try(nd_json_parse(text, length, COMPONENT_RECORD_BYTES, &doc));
         top = yyjson_doc_get_root(doc);
@@ -48,8 +50,9 @@ struct nd_error *rootless_component_record_parse(const char *text, size_t length
         record.node_name = text_of(top, "nodeName");
         record.notifies = yyjson_is_true(yyjson_obj_get(top, "notifies"));
         record.stops_first = yyjson_is_true(yyjson_obj_get(top, "stopsFirst"));
-        port = yyjson_get_uint(yyjson_obj_get(top, "port"));
-        record.port = port <= UINT16_MAX ? (unsigned) port : 0;
+        record.outside = yyjson_is_true(yyjson_obj_get(top, "outside"));
+        record.after = text_of(top, "after");
+        record.publish = text_of(top, "publish");
         offset = yyjson_get_uint(yyjson_obj_get(top, "offset"));
         record.offset = offset <= UINT16_MAX ? (unsigned) offset : 0;
         *ret = nd_take(record, (struct rootless_component_record) {});
@@ -72,7 +75,9 @@ struct nd_error *rootless_component_record_save(const struct rootless_node *node
         nd_json_string(&out, "nodeName", record->node_name);
         nd_json_bool(&out, "notifies", record->notifies);
         nd_json_bool(&out, "stopsFirst", record->stops_first);
-        nd_json_number(&out, "port", record->port);
+        nd_json_bool(&out, "outside", record->outside);
+        nd_json_string(&out, "after", record->after ? record->after : "");
+        nd_json_string(&out, "publish", record->publish ? record->publish : "");
         nd_json_number(&out, "offset", record->offset);
         nd_json_close(&out, '}');
         if (text.overflow)

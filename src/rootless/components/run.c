@@ -9,6 +9,8 @@
  *   to our own service manager. SIGTERM is forwarded; SIGKILL follows after @stop_timeout_us.
  *   When the node stops, init ends the program; we stay until init has exited, since a service
  *   manager would start us again otherwise.
+ *   A program of the control plane is our own child instead (outside.h), with the same pipes and the
+ *   same end: it gets SIGTERM when the node stops.
  * Boundary  root of the node controls the program, its output, the notifications and init's
  *   replies. Nothing that arrives is waited for: each source is read without blocking, up to a
  *   number of times per second, and lines that standard error does not take are dropped. The pipes
@@ -22,12 +24,15 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "net/unix.h"
 #include "rootless/components/notification.h"
 #include "rootless/components/output.h"
+#include "rootless/components/outside.h"
 #include "rootless/core/control.h"
 #include "rootless/node/session.h"
 #include "rootless/node/settings.h"
@@ -61,12 +66,14 @@ struct run {
         int orders;                      /* pipe to the monitor */
         int output;                      /* pipe from the program */
         int notify;                      /* datagrams from the program; -EBADF = none */
+        int child;                       /* pidfd of a program outside of the node; -EBADF = none */
         int theirs[SESSION_STREAMS + 2]; /* descriptors for init, in its order */
         size_t their_count;
         struct rootless_output lines;
         uint64_t dropped; /* lines that standard error did not take */
         struct rootless_component_state state;
         int code;
+        bool node_ended;
 };
 
 static void run_done(struct run *run) {
@@ -76,6 +83,7 @@ static void run_done(struct run *run) {
         nd_close_fd(&run->orders);
         nd_close_fd(&run->output);
         nd_close_fd(&run->notify);
+        nd_close_fd(&run->child);
         sd_event_unref(run->loop);
         rootless_component_state_done(&run->state);
 }
@@ -167,7 +175,10 @@ static int on_notification([[maybe_unused]] sd_event_source *source, int fd, [[m
 static void order(const struct run *run, int signal) {
         unsigned char byte = (unsigned char) signal;
 
-        (void) !write(run->orders, &byte, 1);
+        if (run->child >= 0)
+                (void) nd_sys->pidfd_send_signal(run->child, signal, 0);
+        else
+                (void) !write(run->orders, &byte, 1);
 }
 
 /* The monitor does not obey: root of the node has stopped it, for instance. */
@@ -185,16 +196,18 @@ static int on_stop_timeout([[maybe_unused]] sd_event_source *source, [[maybe_unu
         return sd_event_add_time_relative(run->loop, nullptr, CLOCK_MONOTONIC, kill_timeout_us, 0, on_kill_timeout, run);
 }
 
-static int on_signal([[maybe_unused]] sd_event_source *source, [[maybe_unused]] const struct signalfd_siginfo *si,
-                     void *userdata) {
-        struct run *run = userdata;
-
+static void stop(struct run *run) {
         if (nd_streq(run->state.state, "stopping"))
-                return 0;
+                return;
         set_state(run, "stopping");
         nd_notify_stopping();
         order(run, SIGTERM);
         (void) sd_event_add_time_relative(run->loop, nullptr, CLOCK_MONOTONIC, stop_timeout_us, 0, on_stop_timeout, run);
+}
+
+static int on_signal([[maybe_unused]] sd_event_source *source, [[maybe_unused]] const struct signalfd_siginfo *si,
+                     void *userdata) {
+        stop(userdata);
         return 0;
 }
 
@@ -204,11 +217,28 @@ static int on_node_end_timeout([[maybe_unused]] sd_event_source *source, [[maybe
         return sd_event_exit(run->loop, 0);
 }
 
-static int on_init_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
-                         void *userdata) {
+static int on_init_ended(sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events, void *userdata) {
         struct run *run = userdata;
 
         run->code = EXIT_SUCCESS;
+        run->node_ended = true;
+        if (run->child < 0)
+                return sd_event_exit(run->loop, 0);
+        /* a program outside does not end with the node: etcd closes its files first */
+        (void) sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        stop(run);
+        return 0;
+}
+
+static int on_child_ended([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
+                          void *userdata) {
+        struct run *run = userdata;
+        siginfo_t end = {};
+
+        if (waitid(P_PIDFD, (id_t) run->child, &end, WEXITED | WNOHANG) < 0 || end.si_pid == 0)
+                return 0;
+        if (!run->node_ended)
+                run->code = end.si_code == CLD_EXITED ? end.si_status : 128 + end.si_status;
         return sd_event_exit(run->loop, 0);
 }
 
@@ -326,6 +356,43 @@ static struct nd_error *take_notify(struct run *run, struct rootless_control *re
         return nullptr;
 }
 
+/* The socket is in a directory that only the user can enter, as is the node's for its programs. */
+static struct nd_error *open_notify(struct run *run, const char *path) {
+        struct sockaddr_un address;
+
+        nd_try(nd_unix_address(path, &address));
+        (void) nd_sys->unlinkat(AT_FDCWD, path, 0);
+        run->notify = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (run->notify < 0 || bind(run->notify, (struct sockaddr *) &address, sizeof address) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "create the socket '%s'", path);
+        return nullptr;
+}
+
+static struct nd_error *start_outside(struct run *run, int init_pidfd) {
+        nd_autofree char *path = nd_format("PATH=%s", run->record->path),
+                         *socket = nd_format("%s/" COMPONENTS_DIRECTORY "/%s.sock", run->node->path, run->name),
+                         *notify = nd_format("NOTIFY_SOCKET=%s", socket);
+        const char *const environment[] = {path, "LANG=C.UTF-8", run->record->notifies ? notify : nullptr, nullptr};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
+        nd_autoclose int output = -EBADF;
+
+        nd_vector_each (word, &run->record->argv) {
+                nd_strings_add(&argv, *word);
+        }
+        nd_strings_add_owned(&argv, nullptr);
+        nd_try(make_pipe(&run->output, &output));
+        if (fcntl(run->output, F_SETFL, O_NONBLOCK) < 0)
+                return nd_error_new(ND_INTERNAL, errno, "make a pipe non-blocking");
+        if (run->record->notifies)
+                nd_try(open_notify(run, socket));
+        return rootless_outside_start(&(struct rootless_outside) {.argv = (const char *const *) argv.items,
+                                                                  .environment = environment,
+                                                                  .directory = run->node->path,
+                                                                  .node = init_pidfd,
+                                                                  .output = output},
+                                      &run->child);
+}
+
 static struct nd_error *start(struct run *run) {
         uint64_t end = nd_clock_us() + busy_timeout_us;
         nd_cleanup(rootless_control_done) struct rootless_control reply = {};
@@ -364,7 +431,8 @@ static int add_limited(struct run *run, int fd, sd_event_io_handler_t handler, u
 }
 
 static int add_sources(struct run *run, int init_pidfd) {
-        int r = sd_event_add_io(run->loop, nullptr, run->control, EPOLLIN, on_control, run);
+        int r = run->child >= 0 ? sd_event_add_io(run->loop, nullptr, run->child, EPOLLIN, on_child_ended, run)
+                                : sd_event_add_io(run->loop, nullptr, run->control, EPOLLIN, on_control, run);
 
         if (r >= 0)
                 r = sd_event_add_io(run->loop, nullptr, init_pidfd, EPOLLIN, on_init_ended, run);
@@ -413,6 +481,7 @@ struct nd_error *rootless_component_run(const struct rootless_node *node, const 
                                                .orders = -EBADF,
                                                .output = -EBADF,
                                                .notify = -EBADF,
+                                               .child = -EBADF,
                                                .state = {.pid = getpid(), .state = "starting", .status = nd_strdup("")}};
         int r = sd_event_new(&run.loop);
 
@@ -421,7 +490,7 @@ struct nd_error *rootless_component_run(const struct rootless_node *node, const 
         run.lines = (struct rootless_output) {.name = name, .write = write_line, .userdata = &run};
         nd_try(nd_child_start_time(run.state.pid, &run.state.started));
         block_signals();
-        nd_try(start(&run));
+        nd_try(record->outside ? start_outside(&run, init_pidfd) : start(&run));
         nd_try(serve(&run, init_pidfd));
         *ret_code = run.code;
         return nullptr;

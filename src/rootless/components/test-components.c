@@ -458,7 +458,9 @@ static void a_record_is_read_as_it_was_written([[maybe_unused]] void **state) {
         assert_string_equal(record.argv.items[0], "/home/u/k8s/kubelet");
         assert_string_equal(record.node_name, "laptop");
         assert_true(record.notifies && record.stops_first);
-        assert_int_equal(record.port, 10250);
+        assert_string_equal(record.publish, "10250:10250");
+        assert_string_equal(record.after, "");
+        assert_false(record.outside);
         expect_error(rootless_component_record_load(&node, "absent", &record), ND_NOT_FOUND, "no component 'absent'");
         expect_error(rootless_component_record_load(&node, "../x", &record), ND_INVALID, "invalid name");
         rootless_component_state_load(&node, "kubelet", &ended);
@@ -476,6 +478,73 @@ static void a_record_is_read_as_it_was_written([[maybe_unused]] void **state) {
         rootless_component_names(&node, &names);
         assert_int_equal(names.count, 0);
         (void) close(node.fd);
+}
+
+static void add_plane(const char *top, struct rootless_cluster *cluster) {
+        static const char *const programs[] = {"usr/bin/etcd", "home/u/k8s/kube-apiserver",
+                                               "home/u/k8s/kube-controller-manager", "home/u/k8s/kube-scheduler"};
+
+        for (size_t i = 0; i < nd_count_of(programs); i++)
+                add_program(top, programs[i]);
+        cluster->plane = (struct rootless_plane) {.directory = nd_strdup("/data/control-plane"),
+                                                  .sockets = nd_strdup("/run/n"),
+                                                  .address = nd_strdup("10.0.0.2"),
+                                                  .publish = nd_strdup("127.0.0.1:6443:6443")};
+}
+
+/* etcd without a TCP port, and nothing in the node waits for or is reached by another host. */
+static void a_control_plane_runs_outside_of_the_node([[maybe_unused]] void **state) {
+        static const char *const names[] = {"etcd", "apiserver", "controller-manager", "scheduler"};
+        scratch_directory top = machine();
+        struct rootless_config config = settings(top);
+        nd_autofree char *join = config.join;
+        nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+        nd_cleanup(rootless_component_record_done) struct rootless_component_record kubelet = {};
+        struct rootless_node node = {.name = (char *) "n", .path = top, .fd = -EBADF, .lock_fd = -EBADF};
+
+        expect_ok(nd_dir_open(AT_FDCWD, top, &node.fd));
+        expect_ok(rootless_cluster_resolve(&config, top, &cluster));
+        add_plane(top, &cluster);
+        expect_ok(rootless_components_record(&cluster, &node));
+        for (size_t i = 0; i < nd_count_of(names); i++) {
+                nd_cleanup(rootless_component_record_done) struct rootless_component_record record = {};
+
+                expect_ok(rootless_component_record_load(&node, names[i], &record));
+                assert_true(record.outside);
+                assert_string_equal(record.after, i == 0 ? "" : i == 1 ? "etcd" : "apiserver");
+                assert_string_equal(record.publish, i == 1 ? "127.0.0.1:6443:6443" : "");
+                nd_vector_each (word, &record.argv) {
+                        assert_null(strstr(*word, "http://"));
+                }
+        }
+        expect_ok(rootless_component_record_load(&node, "kubelet", &kubelet));
+        assert_false(kubelet.outside);
+        assert_string_equal(kubelet.publish, "");
+        assert_string_equal(kubelet.after, "apiserver");
+        (void) close(node.fd);
+}
+
+static void with_a_bootstrap_token_kube_proxy_uses_the_kubelets_certificate([[maybe_unused]] void **state) {
+        scratch_directory top = machine();
+        struct rootless_config config = settings(top);
+        nd_autofree char *join = config.join;
+        nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+        nd_cleanup(nd_strings_done) struct nd_strings argv = {};
+
+        scratch_text(top, "kubeconfig",
+                     "current-context: bootstrap\n"
+                     "clusters: [{name: c, cluster: {server: 'https://10.0.0.1:6443', certificate-authority-data: Q0E=}}]\n"
+                     "users: [{name: u, user: {token: abcdef.0123456789abcdef}}]\n"
+                     "contexts: [{name: bootstrap, context: {cluster: c, user: u}}]\n");
+        expect_ok(rootless_cluster_resolve(&config, top, &cluster));
+        assert_true(cluster.credentials.bootstrap);
+        expect_ok(rootless_components_files(&cluster, &plan));
+        assert_non_null(strstr(find(&plan, "/etc/kubernetes/bootstrap.kubeconfig")->source, "0123456789abcdef"));
+        assert_null(strstr(find(&plan, "/etc/kubernetes/kube-proxy.kubeconfig")->source, "0123456789abcdef"));
+        assert_non_null(strstr(find(&plan, "/etc/kubernetes/kube-proxy.kubeconfig")->source, KUBELET_CERTIFICATE));
+        expect_ok(rootless_component_kubelet.argv(&cluster, &argv));
+        assert_true(nd_strings_have(&argv, "--bootstrap-kubeconfig=/etc/kubernetes/bootstrap.kubeconfig"));
 }
 
 int main(void) {
@@ -497,6 +566,8 @@ int main(void) {
                 cmocka_unit_test(containerd_is_configured_for_a_user_namespace),
                 cmocka_unit_test(invalid_settings_are_refused),
                 cmocka_unit_test(a_record_is_read_as_it_was_written),
+                cmocka_unit_test(a_control_plane_runs_outside_of_the_node),
+                cmocka_unit_test(with_a_bootstrap_token_kube_proxy_uses_the_kubelets_certificate),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

@@ -259,6 +259,9 @@ static void clear_components(const struct rootless_node *node) {
                 return;
         nd_ignore(nd_dir_list_files(fd, ".", COMPONENT_FILES_CEILING, &files));
         nd_vector_each (file, &files) {
+                nd_autofree char *socket = nd_format("%s.sock", *file);
+
+                (void) nd_sys->unlinkat(fd, socket, 0);
                 (void) nd_sys->unlinkat(fd, *file, 0);
         }
         (void) nd_sys->unlinkat(node->fd, "components", AT_REMOVEDIR);
@@ -268,7 +271,8 @@ void rootless_node_clear(const struct rootless_node *node) {
         static const char *const files[] = {
                 "api/child_pid",         "api/api.sock", RECORD,       "holder.sock", "helper",           "forward.sock",
                 "forward.lock",          "api.lock",     "ports.json", "parts",       "owned-ports.json", "controller.lock",
-                "controller.kubeconfig", "overlay.json", "broker",     "broker.lock", "api/broker.sock"};
+                "controller.kubeconfig", "overlay.json", "broker",     "broker.lock", "api/broker.sock",  "etcd.sock",
+                "etcd-peers:0"};
 
         for (size_t i = 0; i < nd_count_of(files); i++)
                 (void) nd_sys->unlinkat(node->fd, files[i], 0);

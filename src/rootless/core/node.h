@@ -18,6 +18,8 @@
  *              components/     programs of Kubernetes in the node (components/record.h)
  *              controller.kubeconfig
  *                              link to the user's file with the credentials of the controller
+ *              etcd.sock, etcd-peers:0
+ *                              of a control plane of the user's own (components/control-plane.h)
  *              api/            the part that the node sees: child_pid and api.sock
  *
  * A record describes a running node only if its process still exists: PID, start time and boot ID

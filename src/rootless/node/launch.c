@@ -31,7 +31,7 @@ static struct nd_error *make_path(const char *path) {
         return access(path, F_OK) == 0 ? nullptr : nd_dir_make(AT_FDCWD, path, 0700);
 }
 
-static struct nd_error *make_data(struct rootless_config *config) {
+struct nd_error *rootless_launch_make_data(struct rootless_config *config) {
         static const char *const parts[] = {"lib", "log", "cache"};
         nd_autoclose int fd = -EBADF;
         char *canonical;
@@ -57,7 +57,7 @@ struct nd_error *rootless_launch_bindplan(struct rootless_config *config, const 
         const char *home_given = getenv("HOME"), *runtime_given = getenv("XDG_RUNTIME_DIR");
 
         if (config->data && !dry)
-                nd_try(make_data(config));
+                nd_try(rootless_launch_make_data(config));
         home = realpath(home_given ? home_given : "/nonexistent", nullptr);
         runtime = runtime_given ? realpath(runtime_given, nullptr) : nullptr;
         return rootless_bindplan_make(&(struct rootless_bindplan_facts) {.machine = "",
@@ -111,7 +111,7 @@ static struct nd_error *find_share(const struct rootless_config *config, struct 
 
         if (!cgroup)
                 cgroup = find_delegated();
-        if (config->join && !config->no_cgroups)
+        if (rootless_config_has_kubernetes(config) && !config->no_cgroups)
                 nd_try(config->inside ? rootless_inside_require_cgroup(cgroup) : rootless_delegation_require(cgroup));
         nd_try(rootless_ids_find(config->inside, ids));
         *ret_cgroup = nd_take_ptr(cgroup);

@@ -12,6 +12,9 @@
                                                         const char *resolv, bool dry, const struct rootless_bindplan *more,
                                                         struct rootless_bindplan *ret);
 
+/* Creates the data directory, and makes its path in the settings canonical. */
+[[nodiscard]] struct nd_error *rootless_launch_make_data(struct rootless_config *config);
+
 /* Starts the init of a node whose lock we hold, and records it. die_with_us: the node ends with the
  * calling process. A node with Kubernetes needs a delegated cgroup, unless the settings say
  * otherwise. */

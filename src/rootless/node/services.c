@@ -198,6 +198,18 @@ struct nd_error *rootless_services_start(sd_event *loop, const struct rootless_n
         return nullptr;
 }
 
+void rootless_services_wait(struct rootless_services *services, uint64_t timeout_us) {
+        uint64_t end = nd_clock_us() + timeout_us;
+
+        for (size_t i = 0; services && i < services->count; i++) {
+                struct pollfd ended = {.fd = services->all[i].pidfd, .events = POLLIN};
+                uint64_t now = nd_clock_us();
+
+                if (ended.fd >= 0 && now < end)
+                        (void) poll(&ended, 1, (int) ((end - now) / ND_MS_US));
+        }
+}
+
 void rootless_services_end(struct rootless_services *services) {
         siginfo_t end;
 

@@ -23,4 +23,6 @@ struct rootless_service_plan {
                                                        const struct rootless_service_plan *list, size_t count,
                                                        struct rootless_services **ret);
 void rootless_services_free(struct rootless_services *services); /* they keep running */
-void rootless_services_end(struct rootless_services *services);  /* stops them and frees */
+/* Waits until they have ended, for at most that time: for a node that has stopped. */
+void rootless_services_wait(struct rootless_services *services, uint64_t timeout_us);
+void rootless_services_end(struct rootless_services *services); /* stops them and frees */

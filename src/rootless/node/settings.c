@@ -27,6 +27,7 @@ static const struct text_setting {
         TEXT("NODENS_DEVICES", devices),
         TEXT("NODENS_CDI", cdi),
         TEXT("NODENS_REGISTRY_PORTS", registry_ports),
+        TEXT("NODENS_API_PORT", api_port),
 #undef TEXT
 };
 
@@ -48,6 +49,10 @@ void rootless_config_done(struct rootless_config *config) {
         free(config->name);
         free(config->data);
         *config = (struct rootless_config) {};
+}
+
+bool rootless_config_has_kubernetes(const struct rootless_config *config) {
+        return config->join || config->control_plane;
 }
 
 static struct nd_error *choose_mtu(const struct rootless_settings *settings, const char *variable, uint32_t *ret) {
@@ -113,8 +118,16 @@ static struct nd_error *choose_cluster(const struct rootless_settings *settings,
                            &config->no_cgroups));
         nd_try(choose_flag(settings->server_tls_bootstrap, "NODENS_SERVER_TLS_BOOTSTRAP",
                            variable("NODENS_SERVER_TLS_BOOTSTRAP", userdata), &config->server_tls_bootstrap));
+        nd_try(choose_flag(settings->control_plane, "NODENS_CONTROL_PLANE", variable("NODENS_CONTROL_PLANE", userdata),
+                           &config->control_plane));
         if (config->join && config->join[0] != '/')
                 return nd_error_new(ND_INVALID, 0, "kubeconfig '%s' is not an absolute path", config->join);
+        if (config->control_plane && config->join)
+                return nd_error_new(ND_INVALID, 0,
+                                    "--join and --control-plane exclude each other: a node is part of one cluster");
+        if (config->control_plane && (config->net == NET_DRIVER_HOST || config->net == NET_DRIVER_NONE))
+                return nd_error_new(ND_INVALID, 0, "--control-plane needs a network of the node, not --net %s",
+                                    rootless_net_driver_name(config->net));
         if (config->peers && config->peers[0] != '/')
                 return nd_error_new(ND_INVALID, 0, "list of nodes '%s' is not an absolute path", config->peers);
         return nullptr;
@@ -174,7 +187,8 @@ bool rootless_settings_any(const struct rootless_settings *settings) {
                 if (text_option(settings, &texts[i]))
                         return true;
         return settings->net || settings->data || settings->mtu || settings->max_pods || settings->offset || settings->taint ||
-               settings->no_cgroups || settings->server_tls_bootstrap || settings->inside || settings->ephemeral;
+               settings->no_cgroups || settings->server_tls_bootstrap || settings->inside || settings->ephemeral ||
+               settings->control_plane;
 }
 
 static struct nd_error *add_setting(struct nd_text *text, const char *name, const char *option, rootless_getenv variable,
@@ -202,6 +216,7 @@ struct nd_error *rootless_settings_format(const struct rootless_settings *settin
                 {"NODENS_SERVER_TLS_BOOTSTRAP", settings->server_tls_bootstrap ? "1" : nullptr},
                 {"NODENS_INSIDE", settings->inside ? "1" : nullptr},
                 {"NODENS_EPHEMERAL", settings->ephemeral ? "1" : nullptr},
+                {"NODENS_CONTROL_PLANE", settings->control_plane ? "1" : nullptr},
         };
 
         *ret = ND_TEXT(SETTINGS_BYTES);

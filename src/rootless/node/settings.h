@@ -26,7 +26,11 @@
  *      --cdi           NODENS_CDI          none: /etc/cdi and /var/run/cdi
  *      --registry-ports NODENS_REGISTRY_PORTS 443; none: pulls use the node's network
  *      --no-cgroups    NODENS_NO_CGROUPS   no
- *      --server-tls-bootstrap  NODENS_SERVER_TLS_BOOTSTRAP  no */
+ *      --server-tls-bootstrap  NODENS_SERVER_TLS_BOOTSTRAP  no
+ *
+ * With --control-plane (NODENS_CONTROL_PLANE) the cluster is one of the user's own, and
+ *
+ *      --api-port      NODENS_API_PORT     127.0.0.1:6443: where the host publishes its API server */
 #pragma once
 
 #include "base/option.h"
@@ -55,6 +59,14 @@ struct rootless_settings {
         const char *programs;
         const char *peers;
         const char *registry_ports;
+        const char *api_port;
+        /* Of `up` only: they find the kubeconfig for join. The token is never written to a file of
+         * settings. */
+        const char *bootstrap;
+        const char *server;
+        const char *ca_cert_hash;
+        const char *ca;
+        uint32_t ttl; /* of `token create`, in seconds */
         uint32_t mtu;
         uint32_t max_pods;
         uint32_t offset;
@@ -63,6 +75,7 @@ struct rootless_settings {
         bool server_tls_bootstrap;
         bool inside;
         bool ephemeral;
+        bool control_plane;
         bool dry_run;
         bool foreground;
         bool json;
@@ -91,13 +104,18 @@ struct rootless_config {
         char *peers;    /* absolute path of the list of nodes; nullptr = the node has no peers */
         char *cdi;      /* a directory */
         char *registry_ports;
+        char *api_port; /* [ADDRESS:]PORT */
         uint32_t max_pods;
         uint32_t offset; /* added to the host's ports of the kubelet and of Services */
         bool taint;
         bool no_cgroups;
         bool server_tls_bootstrap;
+        bool control_plane; /* of its own; excludes join */
 };
 void rootless_config_done(struct rootless_config *config);
+
+/* Whether Kubernetes runs in the node. */
+[[nodiscard]] bool rootless_config_has_kubernetes(const struct rootless_config *config);
 
 /* Looks up a variable; a function so that tests need not change their own environment. */
 typedef const char *(*rootless_getenv)(const char *name, void *userdata);

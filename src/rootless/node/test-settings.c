@@ -83,6 +83,22 @@ static void an_ephemeral_node_has_no_data_directory_by_default([[maybe_unused]] 
         assert_true(given.net_given);
 }
 
+static void a_node_is_part_of_one_cluster([[maybe_unused]] void **state) {
+        const char *variables[] = {"HOME", "/home/u", "NODENS_CONTROL_PLANE", "1", nullptr};
+        nd_cleanup(rootless_config_done) struct rootless_config config = {}, refused = {};
+
+        expect_ok(rootless_config_resolve(&(struct rootless_settings) {.name = "n", .api_port = "7443"}, true, many_variables,
+                                          (void *) variables, &config));
+        assert_true(config.control_plane && rootless_config_has_kubernetes(&config));
+        assert_string_equal(config.api_port, "7443");
+        expect_error(rootless_config_resolve(&(struct rootless_settings) {.name = "n", .join = "/k"}, true, many_variables,
+                                             (void *) variables, &refused),
+                     ND_INVALID, "exclude each other");
+        expect_error(rootless_config_resolve(&(struct rootless_settings) {.name = "n", .net = "host"}, true, many_variables,
+                                             (void *) variables, &refused),
+                     ND_INVALID, "needs a network of the node");
+}
+
 static void without_options_nothing_is_written([[maybe_unused]] void **state) {
         nd_autotext struct nd_text text = {};
 
@@ -125,6 +141,7 @@ int main(void) {
                 cmocka_unit_test(options_of_kubernetes_become_variables_too),
                 cmocka_unit_test(the_environment_configures_kubernetes),
                 cmocka_unit_test(an_ephemeral_node_has_no_data_directory_by_default),
+                cmocka_unit_test(a_node_is_part_of_one_cluster),
                 cmocka_unit_test(without_options_nothing_is_written),
                 cmocka_unit_test(an_option_takes_precedence_over_the_environment),
                 cmocka_unit_test(characters_that_systemd_interprets_are_escaped),

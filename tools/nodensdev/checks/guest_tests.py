@@ -16,6 +16,7 @@ from ..project import BUILD, TOP
 DEADLINE = 3600.0
 PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/nodens-unpack", "src/mon/nodens-mon",
             "src/rootless/nodens-rootless", "src/rootless/nodens-rootless-controller",
+            "src/rootless/nodens-rootless-plane",
             "tests/component/cri-resilience/faulty",
             "tests/component/cri/attack-loop")
 PEERS = ("registry", "containerd", "criclient")
