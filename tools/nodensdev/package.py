@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tools/dev package`: builds the Debian packages in a root with only their build dependencies."""
+"""`tools/dev package`: builds the Debian packages in a root with only their build dependencies; or an archive for a home directory."""
 import argparse
 import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 
+from . import build as build_module
 from .command import Command, Failure
 from .env import cache, chroot, deps, machine
 from .project import BUILD, TOP
@@ -47,6 +49,29 @@ def build() -> list[Path]:
         return sorted(Path(shutil.copy2(path, TARGET)) for path in found)
 
 
+ARCHIVED = ("src/nodens", "src/nodens-cri", "src/mon/nodens-mon", "src/pull/nodens-fetch", "src/pull/nodens-unpack",
+            "src/rootless/nodens-rootless", "src/rootless/nodens-rootless-controller", "src/rootless/nodens-rootless-plane")
+
+
+def tarball(inside: chroot.Prepared, variant: str = "gcc") -> Path:
+    """Makes an archive that works from any directory of a home: the programs of a rootless node in one directory, and their man pages."""
+    made = build_module.ensure(inside, variant)
+    name = f"nodens-{version()}"
+    TARGET.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(TARGET / f"{name}.tar.gz", "w:gz", compresslevel=1) as archive:
+        for path in ARCHIVED:
+            archive.add(made / path, f"{name}/{Path(path).name}", filter=owned_by_root)
+        for path in [*sorted((made / "man").glob("nodens*.[0-9]")), TOP / "LICENSE"]:
+            archive.add(path, f"{name}/doc/{path.name}", filter=owned_by_root)
+    return TARGET / f"{name}.tar.gz"
+
+
+def owned_by_root(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    entry.uid = entry.gid = 0
+    entry.uname = entry.gname = "root"
+    return entry
+
+
 def renamed(packages: list[Path], number: str) -> list[Path]:
     """The same packages under another version, to try an upgrade with."""
     made = []
@@ -66,10 +91,15 @@ def renamed(packages: list[Path], number: str) -> list[Path]:
 
 
 def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--tarball", action="store_true", help="make an archive for a home directory instead")
     parser.add_argument("--lint", action="store_true", help="let lintian look at the result")
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.tarball:
+        with chroot.prepared(chroot.Chroot()) as inside:
+            print(tarball(inside))
+        return 0
     made = build()
     print("\n".join(str(path) for path in made))
     if not args.lint:
