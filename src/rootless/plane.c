@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plane.c - nodens-rootless-plane: certificates, objects and tokens of a control plane that belongs to
- * an ordinary user. `nodens-rootless` executes it: it has the TLS library, and the keys of the
+/* plane.c - nodens-rootless-plane: certificates, objects and tokens of a control plane that belongs
+ * to an ordinary user. `nodens-rootless` executes it: it has the TLS library, and the keys of the
  * cluster in its memory, which no other program of a node needs. */
 #include <stdio.h>
 

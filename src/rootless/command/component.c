@@ -15,11 +15,13 @@ static constexpr uint64_t wait_timeout_us = 120 * ND_SECOND_US;
 static constexpr int wait_interval_ms = 50;
 
 /* Without the port the API server cannot reach the component, which works otherwise. */
-static void publish(const char *node, const char *component, const char *text) {
+static void publish(const char *node, const char *component, const struct rootless_component_record *what) {
         nd_autoerror struct nd_error *error = nullptr;
         uint64_t id;
 
-        error = rootless_api_publish(node, text, &id);
+        /* the port of a control plane may be another one at the next start */
+        error = what->outside ? rootless_api_publish_owned(node, component, component, what->publish)
+                              : rootless_api_publish(node, what->publish, &id);
         if (error && !strstr(nd_error_text(error), "already published"))
                 nd_log(ND_LOG_WARNING, "cannot publish the port of a component", nd_field("component", component),
                        nd_field("error", nd_error_text(error)));
@@ -59,7 +61,7 @@ static struct nd_error *run_component(const char *name, const char *component, i
         if (*what.after)
                 nd_try(wait_for(&node, what.after, pidfd));
         if (*what.publish && !nd_streq(record.net, "host"))
-                publish(name, component, what.publish);
+                publish(name, component, &what);
         return rootless_component_run(&node, component, &what, pidfd, ret_code);
 }
 

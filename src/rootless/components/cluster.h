@@ -17,7 +17,7 @@ enum rootless_runtime {
 /* Of registries, by default. */
 #define CLUSTER_REGISTRY_PORTS "443"
 
-/* A control plane of the user's own beside the node; unset for a node that joins another cluster. */
+/* A control plane of the user's own beside the node; unset for a node that joins a cluster. */
 struct rootless_plane {
         char *directory; /* certificates, kubeconfigs and etcd's data; nullptr = none */
         char *sockets;   /* directory of etcd's sockets */

@@ -14,7 +14,7 @@ struct rootless_component {
         const char *name;  /* also of its cgroup's leaf, its record and its unit */
         bool notifies;     /* it calls sd_notify(3); otherwise it is ready when it runs */
         bool stops_first;  /* it ends before the pods do when the node stops */
-        bool outside;      /* it has the node's network, but the host's files and processes (outside.h) */
+        bool outside;      /* with the node's network and the host's files (outside.h) */
         const char *after; /* the component that must be ready before it starts; nullptr = none */
         /* Port to publish, as of `ports add`; nullptr = none. */
         char *(*publish)(const struct rootless_cluster *cluster);

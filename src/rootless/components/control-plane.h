@@ -34,9 +34,8 @@
  * one, and must not have the authority's key in its memory. Reads the node's credentials then. */
 [[nodiscard]] struct nd_error *rootless_control_plane_prepare(struct rootless_cluster *cluster);
 
-/* Finds the cluster of a bootstrap token (plane/discovery.h) and writes the kubeconfig for --join, in
- * the node's data directory. The token is wiped from memory afterwards; it is never an argument of a
- * process. */
+/* Finds the cluster of a bootstrap token (plane/discovery.h) and writes the kubeconfig for --join,
+ * in the node's data directory. The token is never an argument of a process. */
 struct rootless_bootstrap {
         char *token;
         const char *server;
@@ -47,8 +46,8 @@ struct rootless_bootstrap {
 [[nodiscard]] struct nd_error *rootless_bootstrap_discover(const struct rootless_bootstrap *bootstrap, const char *data,
                                                            char **ret_kubeconfig);
 
-/* Adds the directory of this program to config->programs if nodens-cri is beside it and the node does
- * not have it anyway: an archive that was unpacked in a home directory. */
+/* Adds the directory of this program to config->programs if nodens-cri is beside it and the node
+ * does not have it anyway: an archive that was unpacked in a home directory. */
 void rootless_programs_add_own(struct rootless_config *config);
 
 /* Path of a program of ours that is beside this one, as in an archive that was unpacked in a home

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* credentials.h - kubeconfigs of a node's components, from one kubeconfig of the user
  *
- * With a context `bootstrap` the kubelet requests a certificate with the credential of that context,
- * and kube-proxy uses the kubelet's certificate. Otherwise:
+ * With a context `bootstrap` the kubelet requests a certificate with the credential of it, and
+ * kube-proxy uses the kubelet's certificate. Otherwise:
  * A component gets the context of its own name, or the current context if there is none of that
  * name. Certificates, keys and tokens are inlined, so that no path of the host is in the result. */
 #pragma once

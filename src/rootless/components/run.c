@@ -9,8 +9,8 @@
  *   to our own service manager. SIGTERM is forwarded; SIGKILL follows after @stop_timeout_us.
  *   When the node stops, init ends the program; we stay until init has exited, since a service
  *   manager would start us again otherwise.
- *   A program of the control plane is our own child instead (outside.h), with the same pipes and the
- *   same end: it gets SIGTERM when the node stops.
+ *   A program of the control plane is our own child instead (outside.h), with the same pipes; it
+ *   gets SIGTERM when the node stops.
  * Boundary  root of the node controls the program, its output, the notifications and init's
  *   replies. Nothing that arrives is waited for: each source is read without blocking, up to a
  *   number of times per second, and lines that standard error does not take are dropped. The pipes

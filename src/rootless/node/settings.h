@@ -30,7 +30,7 @@
  *
  * With --control-plane (NODENS_CONTROL_PLANE) the cluster is one of the user's own, and
  *
- *      --api-port      NODENS_API_PORT     127.0.0.1:6443: where the host publishes its API server */
+ *      --api-port      NODENS_API_PORT     127.0.0.1:6443: where its API server is published */
 #pragma once
 
 #include "base/option.h"

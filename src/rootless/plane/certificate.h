@@ -17,7 +17,7 @@ void rootless_certificate_done(struct rootless_certificate *c);
 struct rootless_certificate_plan {
         const char *name;         /* common name */
         const char *organization; /* nullptr = none; a group to the API server */
-        const char *const *names; /* DNS names and IP addresses, ends with nullptr; nullptr = none */
+        const char *const *names; /* DNS names and addresses, ends with nullptr; nullptr = none */
         bool authority;
         bool server;    /* for servers, else for clients */
         time_t seconds; /* how long it is valid */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* certificates.h - the certificates, keys and kubeconfigs of a control plane
  *
- * Made once and kept: the next start uses them. A certificate is renewed when two thirds of its time
- * have passed or its names have changed, with the same key; so is an authority's, which signed
+ * Made once and kept: the next start uses them. A certificate is renewed when two thirds of its
+ * time have passed or its names have changed, with the same key; so is an authority's, which signed
  * certificates stay valid with. A key is never replaced. */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster-info.h - bootstrap tokens, and the ConfigMap cluster-info that a host reads before it trusts
- * the cluster
+/* cluster-info.h - bootstrap tokens, and the ConfigMap cluster-info that a host reads before it
+ * trusts the cluster
  *
- * The ConfigMap has a kubeconfig with the cluster's authority, and for each token a signature: a JSON
- * Web Signature without its payload, HS256 with the token's secret: its author knows the token.
+ * The ConfigMap has a kubeconfig with the cluster's authority, and for each token a signature: a
+ * JSON Web Signature without its payload, HS256 with the token's secret.
  * Everything but the token is input of an unknown server. */
 #pragma once
 

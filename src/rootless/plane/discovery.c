@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* discovery.c - see discovery.h
  *
- * With a hash, the first request does not check the server's certificate: its reply is believed only
- * with a signature of the token and an authority of that hash. The second request checks the
- * certificate with this authority and must get the same reply. The token is sent to a server whose
- * certificate was checked only. */
+ * With a hash, the first request does not check the server's certificate: its reply is accepted
+ * only with a signature of the token and an authority of that hash. The second request checks the
+ * certificate with this authority and must get the same reply. The token is sent only to a server
+ * whose certificate was checked. */
 #include "rootless/plane/discovery.h"
 
 #include <limits.h>
@@ -95,7 +95,7 @@ static struct nd_error *find_authority(struct discovery *d) {
         return nullptr;
 }
 
-/* kube-proxy uses the kubelet's certificate; the controller needs rights that a node must not have. */
+/* kube-proxy uses the kubelet's certificate; the controller needs rights that no node may have. */
 static struct nd_error *request_controller(struct discovery *d) {
         nd_autofree char *body = nd_format("{\"apiVersion\":\"authentication.k8s.io/v1\",\"kind\":\"TokenRequest\","
                                            "\"spec\":{\"expirationSeconds\":%d}}",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-cluster-info.c - the object that an unknown server sends, and bundles of certificates in it */
+/* fuzz-cluster-info.c - the object that an unknown server sends, and certificates in it */
 #include <string.h>
 
 #include <unit/fuzz.h>

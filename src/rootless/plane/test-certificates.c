@@ -102,7 +102,7 @@ static void a_certificate_is_renewed_when_two_thirds_of_its_time_have_passed([[m
         assert_false(rootless_certificate_fits(&renamed, &leaf, &ca, now));
 }
 
-/* A directory or file that other users can read, or that is a link, is not used and not replaced. */
+/* A directory or file that others can read, or that is a link, is not used and not replaced. */
 static void unsafe_files_are_refused([[maybe_unused]] void **state) {
         scratch_directory top = scratch_make();
         nd_autofree char *directory = nd_format("%s/plane", top), *key = nd_format("%s/ca.key", directory);

@@ -50,7 +50,7 @@ static void other_algorithms_keys_and_forms_are_refused([[maybe_unused]] void **
         }
 }
 
-/* The signature's payload ends where the text does: what follows a null byte would not be signed. */
+/* The signed payload ends where the text does: what follows a null byte would not be signed. */
 static void a_kubeconfig_with_a_null_byte_is_refused([[maybe_unused]] void **state) {
         struct rootless_cluster_info info = {};
 

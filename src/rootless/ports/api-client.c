@@ -104,6 +104,29 @@ struct nd_error *rootless_api_publish(const char *name, const char *text, uint64
         return nullptr;
 }
 
+struct nd_error *rootless_api_publish_owned(const char *name, const char *owner, const char *object, const char *text) {
+        nd_autofree char *path = nd_format("/v1/owners/%s/ports", owner);
+        nd_autotext struct nd_text body = ND_TEXT(4096);
+        struct nd_json_out out = {.text = &body};
+        nd_autojson yyjson_doc *doc = nullptr;
+        struct rootless_port_spec spec;
+        const char *error;
+
+        nd_try(rootless_port_parse(text, &spec));
+        nd_json_open(&out, nullptr, '{');
+        nd_json_open(&out, "ports", '[');
+        nd_json_open(&out, nullptr, '{');
+        rootless_port_write_json(&out, "spec", &spec);
+        nd_json_string(&out, "object", object);
+        nd_json_close(&out, '}');
+        nd_json_close(&out, ']');
+        nd_json_close(&out, '}');
+        nd_try(rootless_api_request(name, "PUT", path, nd_text_get(&body), &doc));
+        error = yyjson_get_str(
+                yyjson_obj_get(yyjson_arr_get_first(yyjson_obj_get(yyjson_doc_get_root(doc), "ports")), "error"));
+        return error ? nd_error_received(ND_UNAVAILABLE, 0, error) : nullptr;
+}
+
 /* Calls a function for each port of a comma-separated list. */
 static struct nd_error *each_port(const char *list, struct nd_error *(*take)(const char *text, const char *name),
                                   const char *name) {

@@ -15,6 +15,9 @@ void rootless_api_format(struct nd_text *request, const char *method, const char
 
 /* Publishes one port, or a comma-separated list. */
 [[nodiscard]] struct nd_error *rootless_api_publish(const char *name, const char *text, uint64_t *ret_id);
+/* Makes this port the only one of an owner (ports.h): it ends with the node. */
+[[nodiscard]] struct nd_error *rootless_api_publish_owned(const char *name, const char *owner, const char *object,
+                                                          const char *text);
 [[nodiscard]] struct nd_error *rootless_api_publish_list(const char *name, const char *list);
 /* Checks the syntax of such a list. */
 [[nodiscard]] struct nd_error *rootless_api_check_list(const char *list);
