@@ -59,8 +59,8 @@ def tarball(inside: chroot.Prepared, variant: str = "gcc") -> Path:
     name = f"nodens-{version()}"
     TARGET.mkdir(parents=True, exist_ok=True)
     with tarfile.open(TARGET / f"{name}.tar.gz", "w:gz", compresslevel=1) as archive:
-        for path in ARCHIVED:
-            archive.add(made / path, f"{name}/{Path(path).name}", filter=owned_by_root)
+        for program in ARCHIVED:
+            archive.add(made / program, f"{name}/{Path(program).name}", filter=owned_by_root)
         for path in [*sorted((made / "man").glob("nodens*.[0-9]")), TOP / "LICENSE"]:
             archive.add(path, f"{name}/doc/{path.name}", filter=owned_by_root)
     return TARGET / f"{name}.tar.gz"
