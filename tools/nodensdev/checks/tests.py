@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
-from .. import build, package, registry
+from .. import build, images, package, registry
 from ..command import Command, Failure, one_of
 from ..env import chroot, deps, goprograms, machine, root
 from ..project import TOP
@@ -86,6 +86,15 @@ def with_root(name: str, suite: Callable[[chroot.Prepared], bool]) -> Callable[[
     """For tests that lay another root's files over theirs."""
     def run_suite(inside: chroot.Prepared) -> bool:
         root.ensure(name)
+        return suite(inside)
+    return run_suite
+
+
+def with_archives(suite: Callable[[chroot.Prepared], bool]) -> Callable[[chroot.Prepared], bool]:
+    """For tests that import images from the cache and unpack our programs in a home directory."""
+    def run_suite(inside: chroot.Prepared) -> bool:
+        images.archive("e2e")
+        package.tarball(inside)
         return suite(inside)
     return run_suite
 
@@ -310,6 +319,8 @@ SUITES = {
         "kubernetes", pytest("tests/component/rootless/slurm_job.py", variant="gcc"))), default=False),
     "rootless-services": Suite("ports of Services and pods on a rootless node, beside a stock API server",
                                with_programs("kubernetes", pytest("tests/component/rootless/services.py", variant="gcc")), default=False),
+    "rootless-cluster": Suite("clusters of an ordinary user: up --control-plane, tokens, attacks", with_archives(with_programs(
+        "kubernetes", pytest("tests/component/rootless/cluster.py", "-s", variant="gcc"))), default=False),
     "rootless-flannel": Suite("flannel in two rootless nodes, beside a stock API server", with_programs(
         "kubernetes", with_programs("flannel", pytest("tests/component/rootless/flannel.py", variant="gcc"))), default=False),
     "rootless-node": Suite("a rootless node with nodens-cri in a cluster",
