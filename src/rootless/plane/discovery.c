@@ -19,7 +19,6 @@
 #include "rootless/plane/objects.h"
 #include "sys/file.h"
 
-#define CLUSTER_INFO "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 #define ACCOUNT_TOKEN "/api/v1/namespaces/" PLANE_NAMESPACE "/serviceaccounts/" PLANE_CONTROLLER_ACCOUNT "/token"
 
 enum {
@@ -71,10 +70,10 @@ static struct nd_error *send_request(const struct discovery *d, bool authenticat
 static struct nd_error *fetch(const struct discovery *d, struct rootless_cluster_info *ret) {
         nd_autofree char *body = nullptr;
 
-        nd_try(nd_error_wrap(send_request(d, false,
-                                          &(struct rootless_plane_call) {.path = CLUSTER_INFO, .ceiling = CLUSTER_INFO_BYTES},
-                                          &body),
-                             "API server '%s'", d->settings->server));
+        nd_try(nd_error_wrap(
+                send_request(d, false,
+                             &(struct rootless_plane_call) {.path = PLANE_CLUSTER_INFO, .ceiling = CLUSTER_INFO_BYTES}, &body),
+                "API server '%s'", d->settings->server));
         return rootless_cluster_info_parse(body, strlen(body), d->token, ret);
 }
 

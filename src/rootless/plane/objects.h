@@ -9,6 +9,7 @@
 
 /* Group of the tokens that `nodens-rootless token create` makes. */
 #define PLANE_TOKEN_GROUP "system:bootstrappers:nodens-rootless"
+#define PLANE_CLUSTER_INFO "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 #define PLANE_NAMESPACE "nodens-system"
 #define PLANE_CONTROLLER_ACCOUNT "nodens-rootless-controller"
 

@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/base64.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "rootless/components/control-plane.h"
 #include "rootless/plane/certificate.h"
@@ -24,6 +26,9 @@ enum {
         TIME_TEXT = 32,
         LIST_BYTES = 4 << 20,
 };
+
+static constexpr uint64_t signature_timeout_us = 60 * ND_SECOND_US;
+static constexpr uint64_t signature_interval_us = 100 * ND_MS_US;
 
 static struct nd_error *open_client(const struct rootless_token_settings *settings, struct rootless_plane_client *ret) {
         nd_cleanup(nd_kubeconfig_done) struct nd_kubeconfig config = {};
@@ -95,6 +100,25 @@ static struct nd_error *send_token(struct rootless_plane_client *client, const c
         return error;
 }
 
+/* The controller manager signs cluster-info with a new token a moment later; until then no host can
+ * join with it. */
+static struct nd_error *wait_for_signature(struct rootless_plane_client *client, const char *token) {
+        nd_autofree char *key = nd_format("\"jws-kubeconfig-%.*s\"", TOKEN_ID, token);
+        uint64_t end = nd_clock_us() + signature_timeout_us;
+
+        while (nd_clock_us() < end) {
+                nd_autofree char *body = nullptr;
+
+                nd_try(rootless_plane_send(
+                        client, &(struct rootless_plane_call) {.path = PLANE_CLUSTER_INFO, .ceiling = CLUSTER_INFO_BYTES},
+                        &body));
+                if (strstr(body, key))
+                        return nullptr;
+                (void) usleep((useconds_t) signature_interval_us);
+        }
+        return nd_error_new(ND_DEADLINE, 0, "the controller manager does not sign the token; does it run?");
+}
+
 /* The command for other hosts. */
 static struct nd_error *print_command(int fd, const char *token) {
         nd_cleanup(rootless_certificate_done) struct rootless_certificate ca = {};
@@ -127,6 +151,8 @@ struct nd_error *rootless_token_create(const struct rootless_token_settings *set
         nd_try(rootless_plane_open(settings->directory, false, &fd));
         nd_try(make_token(token));
         error = send_token(&client, token, settings->ttl);
+        if (!error)
+                error = wait_for_signature(&client, token);
         if (!error)
                 error = print_command(fd, token);
         explicit_bzero(token, sizeof token);
