@@ -194,18 +194,8 @@ static struct nd_error *save_options(const struct rootless_node *node, const str
 
 /* Units of components that the node does not have are skipped: they have a condition. */
 static struct nd_error *start_units(const char *name, const struct rootless_config *config) {
-        static const char *const units[] = {"",
-                                            "-net",
-                                            "-forward",
-                                            "-api",
-                                            "-broker",
-                                            "-runtime",
-                                            "-kubelet",
-                                            "-proxy",
-                                            "-controller",
-                                            "-etcd",
-                                            "-apiserver",
-                                            "-controller-manager",
+        static const char *const units[] = {"",          "-net",   "-forward",    "-api",  "-broker",    "-runtime",
+                                            "-kubelet",  "-proxy", "-controller", "-etcd", "-apiserver", "-controller-manager",
                                             "-scheduler"};
         enum { WITHOUT_KUBERNETES = 4, WITHOUT_CONTROL_PLANE = 8 };
         const int streams[] = {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO};

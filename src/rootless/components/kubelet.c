@@ -14,7 +14,6 @@ enum {
         CONFIG_BYTES = 64 * 1024,
 };
 
-
 static struct nd_error *kubelet_argv(const struct rootless_cluster *cluster, struct nd_strings *ret) {
         char *program = nullptr;
 

@@ -22,9 +22,9 @@ struct rootless_component_record {
         char *node_name; /* of the Node object */
         bool notifies;
         bool stops_first;
-        bool outside;  /* outside.h */
-        char *after;   /* component that must be ready first; "" = none */
-        char *publish; /* port to publish, as of `ports add`; "" = none */
+        bool outside;    /* outside.h */
+        char *after;     /* component that must be ready first; "" = none */
+        char *publish;   /* port to publish, as of `ports add`; "" = none */
         unsigned offset; /* of the host's ports of Services */
 };
 void rootless_component_record_done(struct rootless_component_record *record);
