@@ -18,6 +18,8 @@ KNOWN = {"idle memory of our own processes and the network helper": Miss(
 PENDING = (
     "kubelet, kube-proxy and API server 1.37.1 with a rootless node, and serverTLSBootstrap: suite rootless-next has not run yet",
     "a node inside a pod with hostUsers: false (up --inside; in a container of podman it is checked here)",
+    "flannel in place of the list of nodes: its version 0.26.7 does not build without cgo, which the testbed's programs do without",
+    "two rootless nodes with containerd whose pods talk to each other (`tools/dev test rootless-nodes-containerd` was not run)",
 )
 
 
@@ -71,11 +73,10 @@ def pair(proof: Proof) -> None:
     scenarios(proof, "rootless-nodes")
 
 
-@check("the network of pods of several nodes: MTU, changes of the list, kills, forged frames; flannel in its place")
+@check("the network of pods of several nodes: MTU, changes of the list, kills, forged frames")
 def network(proof: Proof) -> None:
     done = proof.dev("test", "rootless", "-k", "test_overlay", timeout=20 * 60).stdout
     proof.figure("tests", next(iter(re.findall(r"^(?:=+ )?(\d+ passed.*?)(?: in .*)?$", done, re.MULTILINE)), "none"))
-    proof.dev("test", "rootless-flannel", timeout=20 * 60)
 
 
 @check("root of the node and pods, plain and privileged, attack the user's account and the node's credentials; nothing succeeds")

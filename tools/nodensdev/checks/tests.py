@@ -321,8 +321,6 @@ SUITES = {
                                with_programs("kubernetes", pytest("tests/component/rootless/services.py", variant="gcc")), default=False),
     "rootless-cluster": Suite("clusters of an ordinary user: up --control-plane, tokens, attacks", with_archives(with_programs(
         "kubernetes", pytest("tests/component/rootless/cluster.py", "-s", variant="gcc"))), default=False),
-    "rootless-flannel": Suite("flannel in two rootless nodes, beside a stock API server", with_programs(
-        "kubernetes", with_programs("flannel", pytest("tests/component/rootless/flannel.py", variant="gcc"))), default=False),
     "rootless-node": Suite("a rootless node with nodens-cri in a cluster",
                            pytest_on_machine("tests/cluster/scenarios/rootless", NO_ATTACKS, marks="not pair"), default=False),
     "rootless-next": Suite("a rootless node with kubelet, kube-proxy and API server 1.37", with_programs(

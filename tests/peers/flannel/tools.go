@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-
-//go:build tools
-
-// Package tools names the package that tools/nodensdev/env/goprograms.py builds from this module, so
-// that go.mod and go.sum pin what it needs. Nothing here is compiled.
-package tools
-
-import _ "github.com/flannel-io/flannel"
