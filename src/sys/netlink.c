@@ -424,7 +424,8 @@ static size_t nest_begin(struct request *r, uint16_t type) {
 static void nest_end(struct request *r, size_t at) {
         uint16_t length;
 
-        r->header.nlmsg_len = NLMSG_ALIGN(r->header.nlmsg_len); /* the last attribute's padding is part of the nest */
+        /* the last attribute's padding is part of the nest */
+        r->header.nlmsg_len = NLMSG_ALIGN(r->header.nlmsg_len);
         length = (uint16_t) (r->header.nlmsg_len - at);
         memcpy(r->bytes + at + offsetof(struct rtattr, rta_len), &length, sizeof length);
 }

@@ -4,8 +4,8 @@
  * Theory of operation
  *   Every @poll_us the file is looked at; not by inotify, since it may be on a network filesystem.
  *   A new one is parsed, sent to init, which makes tunnels and rules, and given to the port
- *   controller as the filter of the VXLAN port. Both take the whole list and change what differs, so
- *   that repeating is harmless: what fails is tried again at the next poll.
+ *   controller as the filter of the VXLAN port. Both take the whole list and change what differs,
+ *   so that repeating is harmless: what fails is tried again at the next poll.
  *   A file that is not valid changes nothing: the last valid list stays in force. Neither the
  *   network of this node's pods nor the MTU can change while it runs, as pods have them.
  * Invariant  @filter belongs to the list that init has. */

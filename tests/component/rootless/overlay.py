@@ -22,7 +22,8 @@ def make_hosts() -> None:
     """Beta and gamma, each behind the router."""
     if Path("/run/netns/beta").exists():
         return
-    machine.run(*machine.within("router", "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward; echo 1 >/proc/sys/net/ipv6/conf/all/forwarding"))
+    for switch in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
+        machine.run(*machine.within("router", "sh", "-c", f"echo 1 >/proc/sys/net/{switch}"))
     for name, network in (("beta", "78"), ("gamma", "79")):
         machine.run("ip", "netns", "add", name)
         machine.run("ip", "-n", name, "link", "set", "lo", "up")

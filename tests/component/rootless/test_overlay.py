@@ -5,6 +5,7 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import overlay
 import pytest
@@ -51,7 +52,7 @@ def pair(prefix: str, *options: str, text: str, mtu: int = 1450) -> Iterator[Pai
         yield Pair(alpha, beta, file)
 
 
-def vxlan_port(made: machine.Node) -> dict:
+def vxlan_port(made: machine.Node) -> dict[str, Any]:
     return next((port for port in ports(made) if port.get("owner") == "overlay" and "error" not in port), {})
 
 
@@ -97,7 +98,8 @@ def test_the_same_between_hosts_with_ipv6() -> None:
 
 def fragments(host: str) -> int:
     """IP fragments that a host has received."""
-    lines = [line.split() for line in machine.run(*machine.within(host, "cat", "/proc/net/snmp")).stdout.splitlines() if line.startswith("Ip:")]
+    text = machine.run(*machine.within(host, "cat", "/proc/net/snmp")).stdout
+    lines = [line.split() for line in text.splitlines() if line.startswith("Ip:")]
     return int(lines[1][lines[0].index("ReasmReqds")])
 
 
@@ -123,25 +125,26 @@ while True:
 
 
 def test_a_stream_of_megabytes_arrives_intact(joined: Pair) -> None:
-    joined.beta.shell("sh", "-c", 'setsid nsenter --net=/run/pod python3 -c "$0" >/run/sink 2>&1 & while ! grep -q ready /run/sink; do sleep 0.02; done',
-                      SINK)
+    joined.beta.shell("sh", "-c", 'setsid nsenter --net=/run/pod python3 -c "$0" >/run/sink 2>&1 & '
+                      "while ! grep -q ready /run/sink; do sleep 0.02; done", SINK)
     said = in_pod(joined.alpha, *machine.python(
-        f"import socket; s = socket.create_connection(('{BETA_PODS}.2', 5002), 60); s.sendall(bytes(range(256)) * {BYTES // 256}); print(s.recv(100).decode())"))
+        f"import socket; s = socket.create_connection(('{BETA_PODS}.2', 5002), 60); "
+        f"s.sendall(bytes(range(256)) * {BYTES // 256}); print(s.recv(100).decode())"))
     assert said == hashlib.sha256(bytes(range(256)) * (BYTES // 256)).hexdigest()
 
 
 def test_datagrams_of_all_sizes_arrive(joined: Pair) -> None:
-    code = """
+    code = f"""
 import socket, sys
 s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(1)
 for size in (0, 1, 1400, 1422, 1423, 1500, 9000, 60000):
     for attempt in range(30):
-        s.sendto(bytes(size), ("%s", 5000))
+        s.sendto(bytes(size), ("{BETA_PODS}.2", 5000))
         try: s.recv(100); break
         except TimeoutError: pass
-    else: sys.exit(f"no reply to {size} bytes")
+    else: sys.exit("no reply to %d bytes" % size)
 print("all")
-""" % f"{BETA_PODS}.2"
+"""
     assert in_pod(joined.alpha, *machine.python(code)) == "all"
 
 
@@ -164,8 +167,8 @@ def test_two_nodes_of_one_host_with_different_ports() -> None:
             node("same-3", "--node-name", "same-3", "--peers", str(file), host="beta") as three:
         for made, network in ((one, ALPHA_PODS), (two, BETA_PODS), (three, OTHER_PODS)):
             make_pod(made, network, 1450)
-        for made, other, source in ((one, OTHER_PODS, ALPHA_PODS), (two, OTHER_PODS, BETA_PODS), (three, ALPHA_PODS, OTHER_PODS),
-                                    (three, BETA_PODS, OTHER_PODS)):
+        for made, other, source in ((one, OTHER_PODS, ALPHA_PODS),
+                                    (two, OTHER_PODS, BETA_PODS), (three, ALPHA_PODS, OTHER_PODS), (three, BETA_PODS, OTHER_PODS)):
             assert asks(made, f"{other}.2", "tcp") == f"{source}.2"
             assert asks(made, f"{other}.2", "udp") == f"{source}.2"
 
@@ -204,10 +207,12 @@ def test_a_killed_forwarder_port_controller_and_helper_come_back_with_the_filter
         pid = next(int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()
                    and f"{part}\0--name\0join-alpha" in (path / "cmdline").read_text(errors="replace"))
         machine.kill(pid)
-        wait_for(lambda: asks(joined.beta, f"{ALPHA_PODS}.2", "udp", seconds=1) == f"{BETA_PODS}.2", LIMIT, f"traffic after the kill of {part}")
+        wait_for(lambda: asks(joined.beta, f"{ALPHA_PODS}.2", "udp", seconds=1) == f"{BETA_PODS}.2", LIMIT,
+                 f"traffic after the kill of {part}")
         refuses(joined, "gamma", frame(f"{BETA_PODS}.2", f"{ALPHA_PODS}.2", f"after-{part}"), f"after-{part}")
     machine.kill((joined.alpha.state() or {})["helper"])
-    wait_for(lambda: asks(joined.alpha, f"{BETA_PODS}.2", "udp", seconds=1) == f"{ALPHA_PODS}.2", LIMIT, "traffic after the kill of the helper")
+    wait_for(lambda: asks(joined.alpha, f"{BETA_PODS}.2", "udp", seconds=1) == f"{ALPHA_PODS}.2", LIMIT,
+             "traffic after the kill of the helper")
 
 
 # ---- refusals
@@ -232,7 +237,8 @@ def test_up_refuses_a_port_that_another_node_of_the_host_has(joined: Pair) -> No
     file = write_list("taken", f"taken {OTHER_PODS}.0/24 {ALPHA4}\n")
     done = rootless("up", "--foreground", "--name", "taken", "--node-name", "taken", "--peers", str(file), check=False)
     assert done.returncode != 0
-    assert "UDP port 8472 of this host, for VXLAN, is in use: another node or program has it, and nodes of one host share its address" in done.stderr
+    assert ("UDP port 8472 of this host, for VXLAN, is in use: another node or program has it, and nodes of one host share its "
+            "address") in done.stderr
 
 
 # ---- attacks on a node with peers
@@ -241,8 +247,11 @@ def refuses(made: Pair, network: str, datagram: bytes, text: str, host: str = AL
     """A datagram does not arrive: a later one of a peer does."""
     marker = f"marker-{text}"
     send(network, datagram, host)
-    wait_for(lambda: send("beta", frame(f"{BETA_PODS}.9", f"{ALPHA_PODS}.2", marker)) or f"{BETA_PODS}.9 {marker}" in received(made.alpha), LIMIT,
-             "a frame of a peer arrives")
+
+    def arrives() -> bool:
+        send("beta", frame(f"{BETA_PODS}.9", f"{ALPHA_PODS}.2", marker))
+        return f"{BETA_PODS}.9 {marker}" in received(made.alpha)
+    wait_for(arrives, LIMIT, "a frame of a peer arrives")
     assert text not in received(made.alpha).replace(marker, "")
 
 

@@ -96,7 +96,8 @@ def test_a_service_has_pods_of_both_nodes(alice: Alice) -> None:
 
 
 def test_a_udp_node_port_with_local_policy_sees_the_client(alice: Alice) -> None:
-    spec = service(alice, "local", type="NodePort", externalTrafficPolicy="Local", ports=[{"port": 81, "targetPort": 8081, "protocol": "UDP"}])
+    spec = service(alice, "local", type="NodePort", externalTrafficPolicy="Local",
+                   ports=[{"port": 81, "targetPort": 8081, "protocol": "UDP"}])
     for number in NODES:
         def client(number: int = number) -> str:
             done = alice.cluster.run(["python3", "-c", ASK_UDP, addresses.node(number), str(spec["ports"][0]["nodePort"])], timeout=60)
