@@ -105,7 +105,8 @@ class Story:
         """What a compromised kubelet may ask for."""
         pb = self.pods.pb
         lines = [{"host_id": 0, "container_id": 0, "length": 1 << 31}, {"host_id": 65536, "container_id": 0, "length": 1 << 20},
-                 {"host_id": 4294901760, "container_id": 0, "length": 65536}, {"host_id": 131072 + 40000, "container_id": 0, "length": 65536}]
+                 {"host_id": 4294901760, "container_id": 0, "length": 65536},
+                 {"host_id": 131072 + 40000, "container_id": 0, "length": 65536}]
         said = []
         for line in lines:
             users = {"userns_options": pb.UserNamespace(mode=pb.POD, uids=[pb.IDMapping(**line)], gids=[pb.IDMapping(**line)])}
@@ -120,8 +121,8 @@ class Story:
         pod = self.own[1].pod
         mount = self.pods.pb.Mount(host_path=str(files.parents[1]), container_path="/other")
         spy = pod.container(name="spy", mounts=[mount], security={"capabilities": self.pods.pb.Capability(add_capabilities=["ALL"])})
-        tries = {"owner": "stat -c %u /other/root", "list": "ls /other/root", "read": "cat /other/root/secret", "write": "touch /other/root/mine",
-                 "chown": "chown 0:0 /other/root", "chmod": "chmod 777 /other/root",
+        tries = {"owner": "stat -c %u /other/root", "list": "ls /other/root", "read": "cat /other/root/secret",
+                 "write": "touch /other/root/mine", "chown": "chown 0:0 /other/root", "chmod": "chmod 777 /other/root",
                  "processes": "grep -l '98766[2]' /proc/[0-9]*/cmdline | wc -l",
                  "signal": f"kill -9 {self.own[2].pid()}"}
         done = {name: spy.execute(command) for name, command in tries.items()}
@@ -132,12 +133,16 @@ class Story:
         attribute = {"SCHILY.xattr.security.capability": make.file_capability()}
         image = validation.stored(self.site, validation.SHELL).layer(make.tar(
             make.directory("evil", mode=0o755), make.entry("evil/suid", b"#!/bin/sh\n", mode=0o6755),
-            make.entry("evil/beyond", b"#!/bin/sh\n", mode=0o6755, uid=70000, gid=70000), make.entry("evil/of-next", b"x", uid=65536, gid=65536),
-            make.entry("evil/caps", b"#!/bin/sh\n", mode=0o755, pax=attribute), make.hardlink("evil/link", "evil/caps", mode=0o755, pax=attribute),
-            make.entry("evil/sda", kind=tarfile.BLKTYPE, device=(8, 0), mode=0o666), make.entry("evil/1000", b"x", uid=1000, gid=1000)))
+            make.entry("evil/beyond", b"#!/bin/sh\n", mode=0o6755, uid=70000, gid=70000),
+            make.entry("evil/of-next", b"x", uid=65536, gid=65536),
+            make.entry("evil/caps", b"#!/bin/sh\n", mode=0o755, pax=attribute),
+            make.hardlink("evil/link", "evil/caps", mode=0o755, pax=attribute),
+            make.entry("evil/sda", kind=tarfile.BLKTYPE, device=(8, 0), mode=0o666),
+            make.entry("evil/1000", b"x", uid=1000, gid=1000)))
         self.site.publish(image, "validation/hostile-owners:latest")
         one = self.own[1].pod.container(name="evil", image=f"{self.site.name}/validation/hostile-owners:latest")
-        found = one.output("cd /evil; for f in suid beyond of-next caps link 1000; do stat -c '%n %u:%g %a %h' $f; done; ls sda 2>&1 | wc -l")
+        found = one.output("cd /evil; for f in suid beyond of-next caps link 1000; do stat -c '%n %u:%g %a %h' $f; done; "
+                           "ls sda 2>&1 | wc -l")
         copies = sorted(Path("/var/lib/nodens/images/layers").glob("*/shifted-65536-65536/evil/*"))
         return {"inside": found.splitlines(), "copy": {path.name: [path.lstat().st_uid, path.lstat().st_mode & 0o7777] for path in copies},
                 "capability": os.getxattr(next(path for path in copies if path.name == "caps"), "security.capability").hex()}
@@ -149,7 +154,8 @@ class Story:
                           for path in Path("/var/lib/nodens/images/layers").rglob("shifted-131072-131072/*") if (status := path.lstat()))
 
         before = state()
-        self.own[2].execute("chmod -R 777 /etc /bin; chown -R 1000 /etc; for f in /etc/*; do echo x >$f; done; rm -rf /etc /home /bin /lib*")
+        self.own[2].execute("chmod -R 777 /etc /bin; chown -R 1000 /etc; for f in /etc/*; do echo x >$f; done; "
+                            "rm -rf /etc /home /bin /lib*")
         same = [bool(before) and state() == before]
         self.own[2].pod.stop()
         self.own[2].pod.remove()
@@ -175,7 +181,8 @@ class Story:
         made["hosts"].write_text("127.0.0.1 localhost\n")
         mounts = [pod.mount(made["empty"], "/cache"), pod.mount(made["config"], "/settings"), pod.mount(made["hosts"], "/etc/hosts")]
         one = pod.container(name="volumes", mounts=mounts)
-        inside = one.output("stat -c %u:%g:%a /cache /settings/key /etc/hosts; cat /settings/key; touch /cache/new; stat -c %u:%g /cache/new")
+        inside = one.output("stat -c %u:%g:%a /cache /settings/key /etc/hosts; cat /settings/key; touch /cache/new; "
+                            "stat -c %u:%g /cache/new")
         disk = Path("/var/lib/data-of-the-node")
         disk.mkdir()
         (disk / "file").write_text("")
@@ -183,6 +190,10 @@ class Story:
         return {"inside": inside.splitlines(), "outside": [(path.lstat().st_uid, path.lstat().st_gid) for path in (
             made["empty"], made["empty"] / "new", made["config"] / "key", made["hosts"])], "path": error,
             "untouched": [(disk / "file").stat().st_uid, disk.stat().st_uid]}
+
+    def remove_image(self, image: str) -> None:
+        pb = self.pods.pb
+        self.pods.client.images.RemoveImage(pb.RemoveImageRequest(image=pb.ImageSpec(image=image)), timeout=60)
 
     def race(self) -> dict[str, Any]:
         """Images are removed while containers of them start; then nothing is left of the copies."""
@@ -193,8 +204,7 @@ class Story:
             target = f"validation/race-{number}:latest"
             self.site.publish(image.layer(make.tar(make.entry(f"n{number}", b"x"))), target)
             pulled = self.pods.pull(f"{self.site.name}/{target}")
-            thread = threading.Thread(target=lambda: self.pods.client.images.RemoveImage(
-                self.pods.pb.RemoveImageRequest(image=self.pods.pb.ImageSpec(image=pulled)), timeout=60))
+            thread = threading.Thread(target=self.remove_image, args=(pulled,))
             thread.start()
             try:
                 one = pod.container(name=f"race-{number}", image=f"{self.site.name}/{target}")
@@ -210,7 +220,8 @@ class Story:
     def usage(self) -> list[int]:
         """The bytes of the image store by the CRI, and by walking it."""
         answer = self.pods.client.images.ImageFsInfo(self.pods.pb.ImageFsInfoRequest(), timeout=60)
-        walked = {(status.st_ino): status.st_blocks * 512 for path in Path("/var/lib/nodens/images").rglob("*") if (status := path.lstat())}
+        found = (path.lstat() for path in Path("/var/lib/nodens/images").rglob("*"))
+        walked = {status.st_ino: status.st_blocks * 512 for status in found}
         return [answer.image_filesystems[0].used_bytes.value, sum(walked.values())]
 
     def copies(self) -> list[int]:
@@ -224,8 +235,8 @@ class Story:
         pod = self.pods.run(name="few")
         one = pod.container()
         said = {"shell": one.output("id -u; stat -c %u:%g /home; touch /tmp/x && stat -c %u /tmp/x; cat /proc/self/setgroups").splitlines()}
-        said["refused"] = {user: refused(lambda user=user: pod.container(name=f"u{user}", security={"run_as_user": {"value": user}})).details()
-                           for user in (3000, 60000)}
+        said["refused"] = {user: refused(lambda user=user: pod.container(
+            name=f"u{user}", security={"run_as_user": {"value": user}})).details() for user in (3000, 60000)}
         said["nobody"] = self.attempt(lambda: pod.container(name="nobody", security={"run_as_user": {"value": 65534}}).output("id -u"))
         said["user"] = self.attempt(lambda: pod.container(name="user", security={"run_as_user": {"value": 1000}}).output("id -u"))
         said["drop"] = one.output("su -s /bin/sh nobody -c 'id -u' 2>&1; chown 77 /tmp/x 2>&1; stat -c %u /tmp/x").splitlines()
@@ -249,8 +260,9 @@ class Story:
 
     def owners(self) -> list[str]:
         """Files of an image whose owners the node does not have."""
+        owners = (0, 1000, 2000, 5000, 65534, 200000)
         image = validation.stored(self.site, validation.SHELL).layer(make.tar(
-            make.directory("owners"), *(make.entry(f"owners/{n}", b"", uid=n, gid=n, mode=0o6755) for n in (0, 1000, 2000, 5000, 65534, 200000))))
+            make.directory("owners"), *(make.entry(f"owners/{n}", b"", uid=n, gid=n, mode=0o6755) for n in owners)))
         self.site.publish(image, "validation/few-owners:latest")
         one = self.pods.run(name="owners").container(image=f"{self.site.name}/validation/few-owners:latest")
         return one.output("cd /owners; stat -c '%n %u:%g %a' 0 1000 2000 5000 65534 200000").splitlines()

@@ -84,8 +84,8 @@ def test_a_pod_cannot_use_files_or_processes_of_another(kubelet: Kubelet, two: l
 
 def test_a_hostile_image_gains_nothing_by_owners_and_bits(kubelet: Kubelet, two: list[dict[str, str]]) -> None:
     found = kubelet.ask("hostile_image")
-    assert found["inside"] == ["suid 0:0 6755 1", "beyond 65534:65534 755 1", "of-next 65534:65534 644 1", "caps 0:0 755 2", "link 0:0 755 2",
-                               "1000 1000:1000 644 1", "1"]
+    assert found["inside"] == ["suid 0:0 6755 1", "beyond 65534:65534 755 1", "of-next 65534:65534 644 1", "caps 0:0 755 2",
+                               "link 0:0 755 2", "1000 1000:1000 644 1", "1"]
     assert found["copy"]["suid"] == [65536, 0o6755] and found["copy"]["1000"] == [65536 + 1000, 0o644]
     # neither an ID of the next pod nor root of the node with a set-user-ID bit
     assert found["copy"]["beyond"] == [0, 0o755] and found["copy"]["of-next"] == [0, 0o644] and "sda" not in found["copy"]
@@ -101,7 +101,8 @@ def test_volumes_of_the_pod_get_its_ids_and_others_are_refused(kubelet: Kubelet,
     found = kubelet.ask("volumes")
     assert found["inside"] == ["0:2000:2770", "0:0:400", "0:0:644", "value", "0:2000"]
     assert found["outside"] == [[65536, 65536 + 2000], [65536, 65536 + 2000], [65536, 65536], [65536, 65536]]
-    assert "volume '/var/lib/data-of-the-node' at '/disk'" in found["path"] and "a rootless node can idmap only filesystems" in found["path"]
+    assert "volume '/var/lib/data-of-the-node' at '/disk'" in found["path"]
+    assert "a rootless node can idmap only filesystems" in found["path"]
     assert found["untouched"] == [0, 0]
 
 
