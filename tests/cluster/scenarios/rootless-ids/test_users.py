@@ -48,7 +48,7 @@ def on_host(alice: Person, command: str, user: str = "root") -> str:
 
 def maps(alice: Person, command: str) -> set[str]:
     """The maps of all processes with this command line, as the host sees them."""
-    script = f"for p in $(pgrep -fx '{command}'); do paste -s /proc/$p/uid_map /proc/$p/gid_map; done"
+    script = f"for p in $(pgrep -fx '{command}'); do echo $(cat /proc/$p/uid_map /proc/$p/gid_map); done"
     return {" ".join(line.split()) for line in on_host(alice, script).splitlines()}
 
 
