@@ -241,8 +241,11 @@ static void warn_about_network(const struct rootless_node *node) {
                 fprintf(stderr, "nodens-rootless: warning: %s\n", warning);
 }
 
-static bool given_ephemeral(const struct rootless_settings *settings) {
-        return settings->ephemeral || rootless_command_getenv("NODENS_EPHEMERAL", nullptr);
+/* Whether a flag is given. An invalid variable is reported when the settings are resolved. */
+static bool flag_given(bool option, const char *name) {
+        const char *variable = rootless_command_getenv(name, nullptr);
+
+        return option || (variable && (nd_streq(variable, "1") || nd_streq(variable, "true") || nd_streq(variable, "yes")));
 }
 
 static struct nd_error *background(struct rootless_daemon *d, const struct rootless_settings *settings) {
@@ -251,7 +254,7 @@ static struct nd_error *background(struct rootless_daemon *d, const struct rootl
         nd_autoerror struct nd_error *absent = nullptr;
         nd_autoclose int pidfd = -EBADF;
 
-        if (given_ephemeral(settings))
+        if (flag_given(settings->ephemeral, "NODENS_EPHEMERAL"))
                 return nd_error_new(ND_INVALID, 0, "--ephemeral needs --foreground: units outlive this command");
         nd_try(rootless_node_open(settings->name, true, &node));
         absent = rootless_node_open_init(&node, &record, &pidfd);
@@ -278,14 +281,6 @@ static char *absolute(const char *path) {
         nd_autofree char *directory = path[0] == '/' ? nullptr : getcwd(nullptr, 0);
 
         return directory ? nd_format("%s/%s", directory, path) : nd_strdup(path);
-}
-
-/* Containers have no user manager for the units. An invalid variable is reported when the settings
- * are resolved. */
-static bool inside(const struct rootless_settings *settings) {
-        const char *variable = rootless_command_getenv("NODENS_INSIDE", nullptr);
-
-        return settings->inside || (variable && *variable && !nd_streq(variable, "0"));
 }
 
 /* ---- bootstrap tokens ---- */
@@ -349,7 +344,10 @@ static struct nd_error *start_node(struct rootless_settings *settings, struct ro
         nd_try(bootstrap(settings, ret_join));
         if (settings->dry_run)
                 return rootless_command_explain(settings, true);
-        return settings->foreground || inside(settings) ? foreground(d, settings, components) : background(d, settings);
+        /* containers have no user manager */
+        if (settings->foreground || flag_given(settings->inside, "NODENS_INSIDE"))
+                return foreground(d, settings, components);
+        return background(d, settings);
 }
 
 int rootless_command_up(void *settings, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
