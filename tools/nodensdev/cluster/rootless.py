@@ -223,7 +223,8 @@ def files(options: Options, number: int, directory: Path, site: registry.Site | 
 
 def registry_files(site: registry.Site, runtime_name: str) -> dict[str, str]:
     directory = f"etc/{runtime_name}/certs.d"
-    hosts_file = registry.hosts_toml(f"/{directory}/ca.pem")
+    # by its address: the host's /etc/hosts is not the node's, and there is no DNS server
+    hosts_file = registry.hosts_toml(f"/{directory}/ca.pem", f"https://{addresses.CONTROL_PLANE}:{registry.PORT}")
     return {f"{directory}/ca.pem": site.authority.read_text(), f"{directory}/registry.k8s.io/hosts.toml": hosts_file,
             f"{directory}/{registry.HOST}:{registry.PORT}/hosts.toml": hosts_file}
 
