@@ -269,7 +269,8 @@ static void entries_of_acls_are_shifted([[maybe_unused]] void **state) {
         expect_ok(nd_tree_copy_shifted(place.from, place.to, &shift));
         assert_int_equal(getxattr(copy, "system.posix_acl_access", found, sizeof found), sizeof acl);
         assert_int_equal(found[16] | found[17] << 8 | found[18] << 16, FIRST + 1000);
-        assert_int_equal(found[32] | found[33] << 8 | found[34] << 16, 0); /* 70000 is beyond the range */
+        /* 70000 is beyond the range */
+        assert_int_equal(found[32] | found[33] << 8 | found[34] << 16, 0);
 }
 
 static void owners_of_a_tree_are_shifted_once([[maybe_unused]] void **state) {

@@ -37,7 +37,7 @@ struct copy {
         const struct nd_tree_shift *shift; /* nullptr = owners stay */
         int root;                          /* of the copy */
         char *path;                        /* of the current directory, with a slash at its end */
-        struct nd_map links;               /* inode -> path of the copy of a file with several links */
+        struct nd_map links;               /* inode -> copy of a file with several links */
 };
 
 static void copy_done(struct copy *copy) {
@@ -94,7 +94,7 @@ static void shift_acl(const struct nd_tree_shift *shift, unsigned char *value, s
 }
 
 /* Revision 2 of a file capability becomes revision 3, which has the root of a namespace at its end.
- * Another root than ours is one that the kernel does not honour in the shifted namespace. */
+ * The kernel honours no other root than ours in the shifted namespace. */
 static size_t shift_capability(const struct nd_tree_shift *shift, unsigned char *value, size_t length) {
         enum { LENGTH_2 = 20, LENGTH_3 = 24, REVISION = 3 }; /* of the highest byte */
 

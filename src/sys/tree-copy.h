@@ -26,11 +26,11 @@ struct nd_tree_shift {
 };
 
 /* The same for a layer of an image, as an idmapped mount would show it: owners, ACLs and the root
- * of file capabilities are shifted. Hard links stay hard links and whiteouts are copied. A file with
- * an owner beyond the range gets ours, which does not exist in the namespace, and loses its
+ * of file capabilities are shifted. Hard links stay hard links and whiteouts are copied. A file
+ * with an owner beyond the range gets ours, which does not exist in the namespace, and loses its
  * set-user-ID and set-group-ID bits. */
 [[nodiscard]] struct nd_error *nd_tree_copy_shifted(int from, int to, const struct nd_tree_shift *shift);
 
-/* Shifts the owners of a tree in place; those that are shifted already stay. It follows no link and
+/* Shifts the owners of a tree in place; shifted ones stay. It follows no link and
  * enters no mount; processes of the namespace may change the tree meanwhile. root may be a file. */
 [[nodiscard]] struct nd_error *nd_tree_shift(int root, const struct nd_tree_shift *shift);

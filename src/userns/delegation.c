@@ -10,7 +10,7 @@ enum {
         PODS_ADVISED = 15,
         FIRST_ADVISED = 524288, /* above the ranges that adduser assigns */
         SUBID_BYTES = 1024 * 1024,
-        NOBODY = 65532, /* first of the users of images that are not the low ones: nonroot, nobody */
+        NOBODY = 65532, /* first of the high IDs that images use: nonroot, nobody */
         NOBODIES = 3,
         FEW_LEAST = 64, /* with fewer IDs than this the low ones matter more */
 };

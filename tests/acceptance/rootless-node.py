@@ -20,9 +20,9 @@ PENDING = (
     "a node inside a pod with hostUsers: false (up --inside; in a container of podman it is checked here)",
     "flannel in place of the list of nodes: its version 0.26.7 does not build without cgo, which the testbed's programs do without",
     "two rootless nodes with containerd whose pods talk to each other (`tools/dev test rootless-nodes-containerd` was not run)",
-    "ports away for at most 2 s after kills of the forwarder, in a guest: 9.1 s in 50 kills on a busy host, where systemd needed 1.9 s (median) "
-    "to 3.3 s to start it again; 1.9 s after kills of the port controller; the other parts were killed once each, not 50 times",
-    "upstream's sets userns and conformance-node on the rootless node: not run to their end; node: 249 of 250, and the last one after a fix",
+    "ports away for at most 2 s after kills of the forwarder, in a guest: 9.1 s in 50 kills on a busy host, where systemd needed 1.9 s "
+    "(median) to 3.3 s to start it again; 1.9 s after kills of the port controller; the other parts were killed once each, not 50 times",
+    "upstream's sets userns and conformance-node on the rootless node: not run to their end; node: 249 of 250, the last one after a fix",
     "root of a node with slirp4netns, which is not the default, reaches the host's loopback",
 )
 
@@ -116,7 +116,7 @@ def numbers(proof: Proof) -> None:
         proof.aim(aim.name, aim.value, most=aim.most, least=aim.least, unit=aim.unit, known=KNOWN.get(aim.name))
 
 
-@check("hostUsers: false pods, as many as the IDs allow, with attacks; nodes with 2,048 subordinate IDs and with none run busybox and nginx")
+@check("hostUsers: false pods, as many as the IDs allow, with attacks; nodes with 2,048 subordinate IDs and with none run two images")
 def ids(proof: Proof) -> None:
     scenarios(proof, "rootless-ids")
 

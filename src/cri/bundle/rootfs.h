@@ -5,8 +5,8 @@
  * mapped and attached only in the private mount namespace of the worker. It returns one detached
  * mount, so the host's mount table grows by one line. New files are created in upper/ with the
  * pod's own IDs. In a rootless node that cannot idmap the store's filesystem the layers are shifted
- * copies instead (shifted-layers.h). `userxattr`, since the layers' overlay marks are user xattrs; `volatile`, since an
- * upper directory never outlives its boot. */
+ * copies instead (shifted-layers.h). `userxattr`, since the layers' overlay marks are user xattrs;
+ * `volatile`, since an upper directory never outlives its boot. */
 #pragma once
 
 #include "base/error.h"

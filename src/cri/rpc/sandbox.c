@@ -174,7 +174,7 @@ static void on_removed(struct nd_error *error, [[maybe_unused]] struct cri_sandb
         const struct cri_parts *parts = ((struct pending *) userdata)->base.parts;
 
         if (!parts->users.initial)
-                cri_image_gc_wake(parts->image_gc); /* the pod's IDs are free: copies of layers are, too */
+                cri_image_gc_wake(parts->image_gc); /* copies of layers for its IDs are free */
         respond(cri_pending_call_end(userdata), error, &answer.base);
 }
 

@@ -24,7 +24,8 @@
  *      other user.*, POSIX ACLs           kept if the filesystem supports them
  *      owners, modes, times               kept, also setuid, setgid, sticky; directories last
  *      owners that a node with few IDs    root, without setuid and setgid, which would be root's;
- *      does not have                      ACLs with such owners are dropped. On other nodes: rejected */
+ *      does not have                      ACLs with such owners are dropped. On other nodes:
+ *                                         rejected */
 #pragma once
 
 #include "pull/archive/tar.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net.c - `nodens-rootless net`: supervises the network helper from a unit of its own
  *
- * It follows the list of --peers, too. It can be killed or upgraded: it is restarted, and the node keeps running meanwhile. */
+ * It follows the list of --peers, too. It can be killed or upgraded: it is restarted, and the node
+ * keeps running meanwhile. */
 #include "rootless/command/commands.h"
 #include "rootless/command/daemon.h"
 

@@ -34,7 +34,7 @@ struct rootless_cluster {
         const char *labels;                   /* nullptr = none */
         const char *pod_cidr;                 /* one network, IPv4 or IPv6 */
         uint32_t mtu;                         /* of pods; 0 = the CNI plugin's default */
-        struct rootless_overlay_plan overlay; /* file nullptr = pods of other nodes are not reached */
+        struct rootless_overlay_plan overlay; /* file nullptr = no peers */
         uint32_t offset;                      /* added to the kubelet's port */
         struct nd_strings dns;                /* addresses of the cluster's DNS service */
         uint32_t max_pods;                    /* 0 = the kubelet's default */
@@ -44,7 +44,7 @@ struct rootless_cluster {
         bool no_cgroups;                      /* pods have no limits */
         const char *registry_ports;           /* of the broker; nullptr = none */
         char *broker;                         /* the broker's socket; nullptr = none */
-        bool server_tls_bootstrap;            /* the cluster signs the kubelet's serving certificate */
+        bool server_tls_bootstrap;            /* the cluster signs its certificate */
         struct nd_strings programs;           /* directories of --programs */
         char *path;                           /* PATH of the components */
         char *cdi;                            /* a directory with CDI files; nullptr = none */

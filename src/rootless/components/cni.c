@@ -12,7 +12,7 @@ static void add_bridge(struct nd_json_out *out, const struct rootless_cluster *c
         nd_json_string(out, "type", "bridge");
         nd_json_string(out, "bridge", CLUSTER_BRIDGE);
         nd_json_bool(out, "isGateway", true);
-        /* To masquerade would hide pods from those of other nodes: the overlay has a rule for it. */
+        /* Masquerading would hide pods from other nodes: the overlay has a rule for it. */
         nd_json_bool(out, "ipMasq", !cluster->overlay.file);
         nd_json_bool(out, "hairpinMode", true);
         if (cluster->mtu)

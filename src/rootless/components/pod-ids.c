@@ -54,7 +54,7 @@ char *rootless_pod_ids_summary(const struct rootless_cluster *cluster) {
 
 /* ---- files ---- */
 
-/* Adds the lines of a file of the host without those that begin with a word. */
+/* Adds the lines of a file of the host, except lines that begin with a word. */
 static struct nd_error *copy_without(const struct rootless_cluster *cluster, const char *path, const char *word,
                                      struct nd_text *ret, bool *ret_found) {
         nd_autofree char *real = nd_format("%s%s", cluster->machine, path), *text = nullptr;

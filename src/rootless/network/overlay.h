@@ -4,8 +4,8 @@
  *
  * Theory of operation
  *   Frames to a peer leave by the VXLAN device, as UDP to the peer's host; the network helper
- *   carries them there. Frames of peers arrive at the published port, and the forwarder passes those
- *   that its filter accepts (vxlan-filter.h).
+ *   carries them there. Frames of peers arrive at the published port, and the forwarder passes
+ *   frames that its filter accepts (vxlan-filter.h).
  *   The device does not learn: each node's MAC address follows from its pods' network, so that the
  *   list of peers is enough. The next hop of a peer's pods is the first address of their network,
  *   which no pod has; it is also the address by which a node itself talks to pods of its peers.
@@ -15,7 +15,7 @@
  *     - the node accepts datagrams for the VXLAN port only from the forwarder's sockets
  *     - no pod can send UDP out of the node to the port of a peer
  *     - packets that come from peers do not leave the node for other networks
- *   and one that masquerades pods that talk to other networks, but not to peers. */
+ *   and a rule masquerades pods that talk to other networks, but not to peers. */
 #pragma once
 
 #include "rootless/core/control.h"

@@ -40,7 +40,8 @@ struct rootless_peers {
 
 void rootless_peers_done(struct rootless_peers *peers);
 
-/* Checks the whole file: no network, host and port or name occurs twice, and no networks overlap. */
+/* Checks the whole file: no name, network, or host with its port occurs twice, and no networks
+ * overlap. */
 [[nodiscard]] struct nd_error *rootless_peers_parse(const char *text, size_t length, struct rootless_peers *ret);
 [[nodiscard]] struct nd_error *rootless_peers_read(const char *path, struct rootless_peers *ret);
 

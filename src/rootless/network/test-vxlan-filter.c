@@ -62,7 +62,8 @@ static void pods_of_peers_reach_pods_of_this_node([[maybe_unused]] void **state)
 
         assert_true(accepts(filter, "192.0.2.2", "10.2.0.9", "10.1.0.2"));
         assert_true(accepts(filter, "192.0.2.3", "10.3.0.9", "10.1.0.2"));
-        assert_true(accepts(filter, "192.0.2.3", "10.4.0.9", "10.1.0.2")); /* two nodes of one host */
+        /* two nodes of one host */
+        assert_true(accepts(filter, "192.0.2.3", "10.4.0.9", "10.1.0.2"));
 }
 
 static void hosts_that_are_not_peers_reach_nothing([[maybe_unused]] void **state) {
@@ -78,7 +79,8 @@ static void a_peer_cannot_send_as_pods_of_another([[maybe_unused]] void **state)
         nd_cleanup(filter_cleanup) struct rootless_vxlan_filter *filter = make();
 
         assert_false(accepts(filter, "192.0.2.2", "10.3.0.9", "10.1.0.2"));
-        assert_false(accepts(filter, "192.0.2.2", "10.1.0.9", "10.1.0.2")); /* as a pod of this node */
+        /* as a pod of this node */
+        assert_false(accepts(filter, "192.0.2.2", "10.1.0.9", "10.1.0.2"));
         assert_false(accepts(filter, "192.0.2.2", "127.0.0.1", "10.1.0.2"));
         assert_false(accepts(filter, "192.0.2.2", "192.0.2.2", "10.1.0.2"));
 }

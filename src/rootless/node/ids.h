@@ -11,7 +11,7 @@
 
 struct rootless_ids {
         struct nd_userns_maps uids, gids;
-        struct nd_userns_range pods; /* for pods with user namespaces of their own; count 0 = none */
+        struct nd_userns_range pods; /* for pods with own user namespaces; count 0 = none */
         char *advice;                /* the command that assigns more; nullptr = not known */
 };
 void rootless_ids_done(struct rootless_ids *ids);

@@ -152,7 +152,7 @@ struct nd_error *rootless_inside_choose_network(struct rootless_config *config) 
 /* ---- cgroup ---- */
 
 /* Moves all processes of the container's root cgroup to a leaf: the kernel enables controllers only
- * for the children of a cgroup without processes. Those that appear meanwhile make init fail. */
+ * for the children of a cgroup without processes. New ones make init fail. */
 static bool empty_root(void) {
         nd_autofree char *processes = nullptr;
         nd_autoerror struct nd_error *error = nd_dir_make(AT_FDCWD, ND_CGROUP_MOUNT "/container", 0755);

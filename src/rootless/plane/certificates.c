@@ -89,7 +89,7 @@ static void job_done(struct job *job) {
 /* ---- files ---- */
 
 /* Reads the key of a name, or makes one. A certificate without its key cannot be renewed, and is
- * not replaced by one that other hosts do not know. */
+ * not replaced: other hosts do not know a new one. */
 static struct nd_error *ensure_key(int fd, const char *name, const char *certificate, gnutls_x509_privkey_t *ret) {
         nd_autofree char *file = nd_format("%s.key", name);
         struct nd_error *error;
