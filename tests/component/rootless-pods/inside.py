@@ -234,7 +234,8 @@ class Story:
         """Containers of the test images, with users that the node has and those that it does not have."""
         pod = self.pods.run(name="few")
         one = pod.container()
-        said = {"shell": one.output("id -u; stat -c %u:%g /home; touch /tmp/x && stat -c %u /tmp/x; cat /proc/self/setgroups").splitlines()}
+        shell = one.output("id -u; stat -c %u:%g /home; touch /tmp/x && stat -c %u /tmp/x; cat /proc/self/setgroups")
+        said: dict[str, Any] = {"shell": shell.splitlines()}
         said["refused"] = {user: refused(lambda user=user: pod.container(
             name=f"u{user}", security={"run_as_user": {"value": user}})).details() for user in (3000, 60000)}
         said["nobody"] = self.attempt(lambda: pod.container(name="nobody", security={"run_as_user": {"value": 65534}}).output("id -u"))

@@ -84,8 +84,8 @@ def registry(the_machine: None) -> Iterator[None]:
     make_images()
     shutil.rmtree(PROGRAMS, ignore_errors=True)
     PROGRAMS.mkdir()
-    for name, path in native.OURS.items():
-        shutil.copy(machine.BUILD / "src" / path, PROGRAMS / name)
+    for name, built in native.OURS.items():
+        shutil.copy(machine.BUILD / "src" / built, PROGRAMS / name)
     for name, script in {"kubelet": READY + STAY, "kube-proxy": STAY}.items():
         (PROGRAMS / name).write_text(f"#!/bin/sh\n{script}")
         (PROGRAMS / name).chmod(0o755)

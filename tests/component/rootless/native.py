@@ -62,8 +62,8 @@ def install() -> None:
     PROGRAMS.mkdir(parents=True)
     for name in ("kubelet", "kube-proxy"):
         shutil.copy(program(name), PROGRAMS / name)
-    for name, path in OURS.items():
-        shutil.copy(machine.BUILD / "src" / path, PROGRAMS / name)
+    for name, built in OURS.items():
+        shutil.copy(machine.BUILD / "src" / built, PROGRAMS / name)
     KUBECONFIG.write_text(kubeconfig())
     write_archive(ARCHIVE)
     for path in (PROGRAMS, KUBECONFIG, ARCHIVE):

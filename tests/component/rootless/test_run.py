@@ -162,7 +162,7 @@ def test_a_node_runs_with_the_ids_that_there_are(lines: str, inside: list[str]) 
             assert node.shell("id", "-u").stdout == "0\n"
             assert (node.shell("cat", "/proc/self/setgroups").stdout == "deny\n") == (len(inside) == 1)
             told = machine.rootless("status", "--name", "few").stdout
-            assert f"  ids      {state['ids']} ID" in told and "runAsUser, runAsGroup, fsGroup and supplementalGroups: only users" in told
+            assert f"  ids        {state['ids']} ID" in told and "runAsUser, runAsGroup, fsGroup and supplementalGroups: only users" in told
     finally:
         for name, text in before.items():
             Path(name).write_text(text)

@@ -334,7 +334,7 @@ SUITES = {
         "tests/cluster/scenarios/rootless/test_two_nodes.py", "--runtime", "containerd"), default=False),
     "rootless-node-attacks": Suite("root of a rootless node and its pods attack the user's account", pytest_on_machine(
         "tests/cluster/scenarios/rootless/test_attacks_root.py", "tests/cluster/scenarios/rootless/test_attacks_pods.py"), default=False),
-    "rootless-node-kills": Suite("each part of a rootless node is killed 50 times under traffic; the API server is away for two minutes",
+    "rootless-node-kills": Suite("50 kills of each part of a rootless node; two minutes without an API server",
                                  pytest_on_machine("tests/cluster/scenarios/rootless/test_kills.py", "-s", "-k", "killed or away",
                                                    "--kills", "50", "--api-away", "120"), default=False),
     "rootless-node-ids": Suite("pods with hostUsers: false on a rootless node in a cluster",
