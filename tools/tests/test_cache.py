@@ -97,6 +97,19 @@ def test_scratch_space_of_a_killed_command_goes_with_the_next(private_cache: Pat
         assert not abandoned.exists()
 
 
+def test_a_tree_that_is_deeper_than_pythons_stack_is_removed(private_cache: Path) -> None:
+    """Tests of images make such trees, and may be killed before they remove them."""
+    with cache.scratch("test") as path:
+        descriptor = os.open(path, os.O_RDONLY)
+        for _ in range(3000):
+            os.mkdir("d", dir_fd=descriptor)
+            below = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        os.close(descriptor)
+    assert not path.exists()
+
+
 def test_scratch_space_that_another_command_removes_meanwhile_is_no_error(private_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gone = private_cache / "scratch" / "chroot-y"
     gone.parent.mkdir(parents=True, exist_ok=True)

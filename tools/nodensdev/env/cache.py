@@ -14,7 +14,7 @@ import contextlib
 import fcntl
 import hashlib
 import os
-import shutil
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -108,13 +108,11 @@ def lock_directory(path: Path) -> int:
 
 
 def remove_tree(path: Path) -> None:
-    """Removes a tree, Go's read-only directories included."""
-    def make_writable_and_retry(function: Callable[..., object], name: str, _: object) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(os.path.dirname(name), 0o755)
-            function(name)
-
-    shutil.rmtree(path, onerror=make_writable_and_retry)
+    """Removes a tree, Go's read-only directories and trees of any depth included."""
+    remove = ["rm", "-rf", "--", str(path)]
+    if subprocess.run(remove, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+        subprocess.run(["chmod", "-R", "u+rwX", "--", str(path)], stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(remove, check=True)
 
 
 @contextlib.contextmanager
