@@ -51,9 +51,11 @@ static void count(struct nd_oci_store *store, struct nd_layers_entry *entry) {
 void nd_oci_store_count_shifted(struct nd_oci_store *store, const struct nd_digest *chains, size_t chain_count) {
         struct nd_layers_entry *entry;
 
-        for (size_t i = 0; chains && i < chain_count; i++)
-                if ((entry = nd_layers_find(&store->layers, &chains[i])))
+        for (size_t i = 0; chains && i < chain_count; i++) {
+                entry = nd_layers_find(&store->layers, &chains[i]);
+                if (entry)
                         count(store, entry);
+        }
         for (size_t at = 0; !chains && (entry = nd_layers_next(&store->layers, &at));)
                 count(store, entry);
 }

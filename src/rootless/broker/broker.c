@@ -147,8 +147,8 @@ static bool leads_here(int fd) {
 
 /* Makes the relay of a connected socket and answers with its other end. */
 static void give(struct client *client) {
-        nd_autoclose int ours = -EBADF, theirs = -EBADF;
-        int pair[2];
+        nd_autoclose int theirs = -EBADF;
+        int pair[2], remote;
 
         /* the relay watches it from here on */
         client->connected = sd_event_source_disable_unref(client->connected);
@@ -156,9 +156,9 @@ static void give(struct client *client) {
                 return answer(client, EACCES, -EBADF);
         if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
                 return answer(client, EAGAIN, -EBADF);
-        ours = pair[0];
         theirs = pair[1];
-        if (!rootless_broker_relay_add(client->broker->relays, nd_take_fd(client->connecting), nd_take_fd(ours)))
+        remote = nd_take_fd(client->connecting);
+        if (!rootless_broker_relay_add(client->broker->relays, remote, pair[0])) /* owns both */
                 return answer(client, EAGAIN, -EBADF);
         answer(client, 0, theirs);
 }
@@ -331,8 +331,10 @@ static struct nd_error *prepare(struct broker *broker, const struct rootless_nod
 }
 
 static void broker_done(struct broker *broker) {
-        while (broker->clients)
-                client_free(broker->clients);
+        for (struct client *client = broker->clients, *next; client; client = next) {
+                next = client->next;
+                client_free(client);
+        }
         rootless_broker_relays_free(broker->relays);
         broker->accepting = sd_event_source_disable_unref(broker->accepting);
         nd_close_fd(&broker->listener);

@@ -181,8 +181,10 @@ struct nd_error *rootless_broker_relays_new(sd_event *loop, size_t limit, struct
 void rootless_broker_relays_free(struct rootless_broker_relays *relays) {
         if (!relays)
                 return;
-        while (relays->first)
-                relay_free(relays->first);
+        for (struct relay *relay = relays->first, *next; relay; relay = next) {
+                next = relay->next;
+                relay_free(relay);
+        }
         sd_event_source_disable_unref(relays->sweep);
         free(relays);
 }

@@ -194,13 +194,11 @@ static void add_files(struct nd_strings *words, const struct rootless_cluster *c
 static struct nd_error *apiserver_argv(const struct rootless_cluster *cluster, struct nd_strings *ret) {
         static const char *const fixed[] = {
                 "--bind-address=0.0.0.0", /* of the node's network */
-                "--secure-port=" CONTROL_PLANE_PORT,
                 "--authorization-mode=Node,RBAC",
                 "--enable-admission-plugins=NodeRestriction",
                 "--enable-bootstrap-token-auth=true",
                 "--allow-privileged=true",
                 "--profiling=false",
-                "--service-cluster-ip-range=" CONTROL_PLANE_SERVICES,
                 "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
                 "--kubelet-preferred-address-types=InternalIP,Hostname",
                 "--requestheader-allowed-names=front-proxy-client",
@@ -212,6 +210,8 @@ static struct nd_error *apiserver_argv(const struct rootless_cluster *cluster, s
 
         nd_try(rootless_cluster_find(cluster, "kube-apiserver", nullptr, &program));
         nd_strings_add_owned(ret, program);
+        nd_strings_add(ret, "--secure-port=" CONTROL_PLANE_PORT);
+        nd_strings_add(ret, "--service-cluster-ip-range=" CONTROL_PLANE_SERVICES);
         nd_strings_addf(ret, "--etcd-servers=unix://%s/" ETCD_SOCKET, cluster->plane.sockets);
         nd_strings_addf(ret, "--advertise-address=%s", cluster->plane.address);
         add_files(ret, cluster);

@@ -189,7 +189,8 @@ struct nd_error *rootless_peers_parse(const char *text, size_t length, struct ro
 
         if (length > PEERS_BYTES || memchr(text, '\0', length))
                 return nd_error_new(ND_INVALID, 0, "the list of nodes has a null byte or more than %d bytes", PEERS_BYTES);
-        copy = rest = nd_strndup(text, length);
+        copy = nd_strndup(text, length);
+        rest = copy;
         while ((line = strsep(&rest, "\n"))) {
                 number++;
                 nd_try(nd_error_wrap(parse_line(line, &peers), "line %u", number));

@@ -282,7 +282,7 @@ struct nd_error *rootless_certificate_hash(gnutls_x509_crt_t certificate, char r
         gnutls_pubkey_deinit(key);
         if (r < 0)
                 return fault(r, "hash the public key of a certificate");
-        (void) strcpy(ret, "sha256:");
+        memcpy(ret, "sha256:", sizeof "sha256:");
         for (size_t i = 0; i < sizeof hash; i++)
                 (void) snprintf(ret + strlen("sha256:") + 2 * i, 3, "%02x", hash[i]);
         return nullptr;

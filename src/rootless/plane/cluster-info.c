@@ -41,12 +41,17 @@ void rootless_cluster_info_done(struct rootless_cluster_info *info) {
 
 /* ---- the signature ---- */
 
+static void replace(char *text, char from, char to) {
+        for (char *c = strchr(text, from); c; c = strchr(c, from))
+                *c = to;
+}
+
 /* The alphabet for URLs, without padding. */
 static char *encode(const char *bytes, size_t length) {
         char *text = nd_base64(bytes, length);
 
-        for (char *c = text; *c; c++)
-                *c = *c == '+' ? '-' : *c == '/' ? '_' : *c;
+        replace(text, '+', '-');
+        replace(text, '/', '_');
         text[strcspn(text, "=")] = '\0';
         return text;
 }
@@ -58,8 +63,8 @@ static struct nd_error *check_header(const char *encoded, size_t length, const c
         size_t size;
         yyjson_val *top;
 
-        for (char *c = text; *c; c++)
-                *c = *c == '-' ? '+' : *c == '_' ? '/' : *c;
+        replace(text, '-', '+');
+        replace(text, '_', '/');
         nd_try(nd_base64_decode(text, strlen(text), &header, &size));
         nd_try(nd_json_parse(header, size, HEADER_BYTES, &doc));
         top = yyjson_doc_get_root(doc);

@@ -45,7 +45,7 @@ static struct nd_error *read_token(char token[static TOKEN_TEXT]) {
 
         line[strcspn(line, "\r\n")] = '\0';
         if (read && rootless_token_valid(line))
-                (void) strcpy(token, line);
+                memcpy(token, line, strlen(line) + 1);
         explicit_bzero(line, sizeof line);
         return *token ? nullptr
                       : nd_error_new(

@@ -475,13 +475,14 @@ static struct nd_error *on_remove(void *userdata, uint64_t id) {
 
 /* ---- ports of an owner ---- */
 
-static bool same_filter(const struct rootless_port *a, const struct rootless_port *b) {
-        return !a->filter == !b->filter && (!a->filter || nd_streq(a->filter, b->filter));
+/* Either may be nullptr. */
+static bool same_text(const char *a, const char *b) {
+        return a && b ? nd_streq(a, b) : a == b;
 }
 
 static struct rootless_port *find_equal(struct rootless_ports *ports, const char *owner, const struct rootless_port *wanted) {
         nd_vector_each (port, ports) {
-                if (rootless_port_equal(&port->spec, &wanted->spec) && same_filter(port, wanted) &&
+                if (rootless_port_equal(&port->spec, &wanted->spec) && same_text(port->filter, wanted->filter) &&
                     (!owner || (port->owner && nd_streq(port->owner, owner))))
                         return port;
         }
@@ -516,7 +517,7 @@ static bool add_wanted(struct controller *c, const char *owner, struct rootless_
                 port = &c->ports.items[c->ports.count - 1];
                 port->filter = nd_take_ptr(wanted->filter);
         }
-        is_changed = is_new || !port->object != !wanted->object || (port->object && !nd_streq(port->object, wanted->object));
+        is_changed = is_new || !same_text(port->object, wanted->object);
         free(port->object);
         port->object = nd_take_ptr(wanted->object);
         return is_changed;
