@@ -237,6 +237,7 @@ static void warn_about_network(const struct rootless_node *node) {
         nd_autoerror struct nd_error *error = rootless_node_open_init(node, &record, &pidfd);
         const char *warning = error ? nullptr : rootless_supervisor_warning(record.net);
 
+        (void) fflush(stdout); /* what was printed before comes first, also in a file */
         if (warning)
                 fprintf(stderr, "nodens-rootless: warning: %s\n", warning);
 }
