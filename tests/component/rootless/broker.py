@@ -114,7 +114,7 @@ def joined(name: str, *options: str) -> Iterator[machine.Node]:
 
 @pytest.fixture(scope="module")
 def made(registry: None) -> Iterator[machine.Node]:
-    with joined("brokered", "--registry-ports", f"443,{PORT},{SECRET}") as one:
+    with joined("brokered", "--offset", "1000", "--registry-ports", f"443,{PORT},{SECRET}") as one:
         machine.wait_for(lambda: (RUNTIME / "nodens/brokered/api/broker.sock").exists(), what="the broker listens")
         yield one
 
