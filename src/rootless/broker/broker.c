@@ -32,6 +32,7 @@
 #include "rootless/broker/relay.h"
 #include "rootless/core/node.h"
 #include "rootless/forward/confine.h"
+#include "rootless/forward/watchdog.h"
 #include "sys/calls.h"
 #include "sys/fd-passing.h"
 #include "sys/file.h"
@@ -71,6 +72,8 @@ struct broker {
         struct rootless_broker_relays *relays;
         unsigned tokens;
         uint64_t tokens_since;
+        struct rootless_watchdog watchdog;
+        sd_event_source *feeding;
 };
 
 /* ---- limits ---- */
@@ -309,6 +312,23 @@ static struct nd_error *read_ports(const struct rootless_node *node, struct root
         return rootless_broker_ports_parse(text, ret);
 }
 
+static int on_feeding(sd_event_source *source, [[maybe_unused]] uint64_t usec, void *userdata) {
+        struct broker *broker = userdata;
+        int r;
+
+        rootless_watchdog_feed(&broker->watchdog, nd_clock_us());
+        r = sd_event_source_set_time_relative(source, broker->watchdog.every_us);
+        return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+/* The service manager restarts a broker whose loop stands still. */
+static int watch(struct broker *broker) {
+        rootless_watchdog_open(&broker->watchdog);
+        if (broker->watchdog.fd < 0)
+                return 0;
+        return sd_event_add_time_relative(broker->loop, &broker->feeding, CLOCK_MONOTONIC, 0, 0, on_feeding, broker);
+}
+
 static struct nd_error *prepare(struct broker *broker, const struct rootless_node *node, int pidfd) {
         int r;
 
@@ -321,6 +341,8 @@ static struct nd_error *prepare(struct broker *broker, const struct rootless_nod
                 r = sd_event_add_io(broker->loop, &broker->accepting, broker->listener, EPOLLIN, on_client, broker);
         if (r >= 0)
                 r = sd_event_add_io(broker->loop, nullptr, pidfd, EPOLLIN, on_init_ended, broker);
+        if (r >= 0)
+                r = watch(broker);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         nd_try(rootless_broker_relays_new(broker->loop, RELAYS, &broker->relays));
@@ -331,6 +353,8 @@ static struct nd_error *prepare(struct broker *broker, const struct rootless_nod
 }
 
 static void broker_done(struct broker *broker) {
+        broker->feeding = sd_event_source_disable_unref(broker->feeding);
+        rootless_watchdog_done(&broker->watchdog);
         for (struct client *client = broker->clients, *next; client; client = next) {
                 next = client->next;
                 client_free(client);
@@ -346,7 +370,8 @@ struct nd_error *rootless_broker_run(const char *name) {
         nd_cleanup(rootless_node_done) struct rootless_node node = NODE_NONE;
         nd_cleanup(rootless_node_record_done) struct rootless_node_record record = {};
         nd_autoclose int lock = -EBADF, pidfd = -EBADF;
-        nd_cleanup(broker_done) struct broker broker = {.name = name, .listener = -EBADF, .netlink = ND_NETLINK_NONE};
+        nd_cleanup(broker_done) struct broker broker = {
+                .name = name, .listener = -EBADF, .netlink = ND_NETLINK_NONE, .watchdog = WATCHDOG_NONE};
         int r;
 
         nd_try(rootless_node_open(name, false, &node));

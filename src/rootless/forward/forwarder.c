@@ -24,7 +24,6 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <systemd/sd-daemon.h>
 
 #include "base/assert.h"
 #include "base/clock.h"
@@ -359,38 +358,6 @@ static void on_controller(struct rootless_forwarder *f, [[maybe_unused]] struct 
 
 /* ---- the loop ---- */
 
-/* Opens the socket of the service manager's watchdog before the confinement, which denies opening
- * sockets. */
-static void open_watchdog(struct rootless_forwarder *f) {
-        const char *path = getenv("NOTIFY_SOCKET");
-        struct sockaddr_un address = {.sun_family = AF_UNIX};
-        nd_autoclose int fd = -EBADF;
-        uint64_t period_us;
-        size_t length;
-
-        if (sd_watchdog_enabled(false, &period_us) <= 0 || !path)
-                return;
-        length = strlen(path);
-        if (length < 2 || length >= sizeof address.sun_path)
-                return;
-        memcpy(address.sun_path, path, length);
-        if (path[0] == '@')
-                address.sun_path[0] = '\0';
-        fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (fd < 0 ||
-            connect(fd, (struct sockaddr *) &address, (socklen_t) (offsetof(struct sockaddr_un, sun_path) + length)) < 0)
-                return;
-        f->watchdog_fd = nd_take_fd(fd);
-        f->watchdog_us = period_us / 3;
-}
-
-static void feed_watchdog(struct rootless_forwarder *f) {
-        if (f->watchdog_fd < 0 || f->now_us - f->fed_us < f->watchdog_us)
-                return;
-        f->fed_us = f->now_us;
-        (void) !send(f->watchdog_fd, "WATCHDOG=1", strlen("WATCHDOG=1"), MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 static int epoll_timeout_ms(const struct rootless_forwarder *f) {
         if (f->relays_pending)
                 return 0;
@@ -398,7 +365,7 @@ static int epoll_timeout_ms(const struct rootless_forwarder *f) {
                 return (int) (resume_delay_us / ND_MS_US);
         if (rootless_flows_any(f))
                 return (int) (expire_interval_us / ND_MS_US);
-        return f->watchdog_fd >= 0 ? (int) (f->watchdog_us / ND_MS_US) : -1;
+        return f->watchdog.fd >= 0 ? (int) (f->watchdog.every_us / ND_MS_US) : -1;
 }
 
 static void run_once(struct rootless_forwarder *f) {
@@ -406,7 +373,7 @@ static void run_once(struct rootless_forwarder *f) {
         int n = epoll_wait(f->epoll, events, EVENTS, epoll_timeout_ms(f));
 
         f->now_us = nd_clock_us();
-        feed_watchdog(f);
+        rootless_watchdog_feed(&f->watchdog, f->now_us);
         for (int i = 0; i < n; i++) {
                 struct rootless_watch *watch = events[i].data.ptr;
 
@@ -470,7 +437,7 @@ static struct nd_error *prepare(struct rootless_forwarder *f, const struct rootl
         f->buffer = nd_malloc(FORWARDER_BUFFER_BYTES);
         nd_try(rootless_socket_pool_open(f, nd_take_fd(init_fd)));
         nd_try(listen_for_controllers(f, node));
-        open_watchdog(f);
+        rootless_watchdog_open(&f->watchdog);
         report(f);
         return rootless_confine_forwarder();
 }
@@ -487,7 +454,7 @@ static void forwarder_done(struct rootless_forwarder *f) {
                 nd_close_fd(&f->pipes[i][1]);
         }
         rootless_socket_pool_done(&f->pool);
-        nd_close_fd(&f->watchdog_fd);
+        rootless_watchdog_done(&f->watchdog);
         nd_close_fd(&f->control_fd);
         nd_close_fd(&f->epoll);
         free(f->buffer);
@@ -499,7 +466,7 @@ struct nd_error *rootless_forwarder_run(const char *name) {
         nd_cleanup(forwarder_done) struct rootless_forwarder f = {.name = name,
                                                                   .epoll = -EBADF,
                                                                   .control_fd = -EBADF,
-                                                                  .watchdog_fd = -EBADF,
+                                                                  .watchdog = WATCHDOG_NONE,
                                                                   .pool = {.fd = -EBADF, .address_fd = -EBADF}};
 
         nd_try(rootless_node_open(name, false, &node));

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <sys/epoll.h>
 
+#include "rootless/forward/watchdog.h"
 #include "rootless/network/sockets.h"
 #include "rootless/network/vxlan-filter.h"
 
@@ -96,12 +97,10 @@ struct rootless_forwarder {
         int pipes[FORWARDER_PIPES][2];
         size_t pipe_count;
         struct rootless_flows *flows;
-        int watchdog_fd;      /* connected to the manager; -EBADF = no watchdog */
-        uint64_t watchdog_us; /* how often we report to it */
-        uint64_t fed_us;      /* last report */
-        uint64_t now_us;      /* when epoll_wait() returned */
-        uint64_t paused_us;   /* when a listener was paused for lack of a resource; 0 = none is */
-        uint64_t exhausted;   /* number of such pauses */
+        struct rootless_watchdog watchdog;
+        uint64_t now_us;    /* when epoll_wait() returned */
+        uint64_t paused_us; /* when a listener was paused for lack of a resource; 0 = none is */
+        uint64_t exhausted; /* number of such pauses */
         char *buffer;
         bool warned; /* that client addresses are not kept */
         bool over;
