@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sys/calls.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
@@ -10,8 +11,18 @@ static int call_openat(int dir_fd, const char *path, int flags, mode_t mode) {
         return openat(dir_fd, path, flags, mode);
 }
 
+/* With RESOLVE_IN_ROOT or RESOLVE_BENEATH the kernel gives up with EAGAIN at ".." if a rename or a
+ * mount anywhere on the host happens meanwhile; containers can cause these all the time. */
 static int call_openat2(int dir_fd, const char *path, struct open_how *how, size_t size) {
-        return (int) syscall(SYS_openat2, dir_fd, path, how, size);
+        enum { TRIES = 128 };
+        int fd = -1;
+
+        for (int i = 0; i < TRIES; i++) {
+                fd = (int) syscall(SYS_openat2, dir_fd, path, how, size);
+                if (fd >= 0 || errno != EAGAIN)
+                        break;
+        }
+        return fd;
 }
 
 static pid_t call_clone3(struct clone_args *arguments, size_t size) {

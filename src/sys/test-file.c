@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <unit/expect.h>
 
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <unit/faults.h>
 #include <unit/resources.h>
 #include <unit/scratch.h>
 
+#include "sys/calls.h"
 #include "sys/file.h"
 
 static int open_directory(const char *path) {
@@ -14,6 +19,39 @@ static int open_directory(const char *path) {
 
         expect_ok(nd_dir_open(AT_FDCWD, path, &fd));
         return fd;
+}
+
+/* Until it is killed. */
+[[noreturn]] static void rename_forever(int dir_fd) {
+        for (;;) {
+                (void) renameat(dir_fd, "one", dir_fd, "two");
+                (void) renameat(dir_fd, "two", dir_fd, "one");
+        }
+}
+
+static void renames_elsewhere_do_not_fail_an_open_in_a_root([[maybe_unused]] void **state) {
+        enum { OPENS = 5000 };
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        pid_t child;
+
+        scratch_mkdir(root, "one");
+        scratch_mkdir(root, "tree");
+        scratch_mkdir(root, "tree/below");
+        child = fork();
+        assert_true(child >= 0);
+        if (child == 0)
+                rename_forever(fd);
+        for (size_t i = 0; i < OPENS; i++) {
+                nd_autoclose int opened = nd_sys->openat2(fd, "tree/below/../below/../below/../below/..", &how, sizeof how);
+
+                if (opened < 0)
+                        (void) kill(child, SIGKILL);
+                assert_true(opened >= 0);
+        }
+        assert_int_equal(kill(child, SIGKILL), 0);
+        assert_int_equal(waitpid(child, nullptr, 0), child);
 }
 
 static void a_directory_behind_a_symbolic_link_is_not_opened([[maybe_unused]] void **state) {
@@ -265,6 +303,7 @@ int main(void) {
                 cmocka_unit_test(an_interrupted_write_is_tried_again),
                 cmocka_unit_test(a_name_collision_is_retried_a_limited_number_of_times),
                 cmocka_unit_test(removing_a_missing_file_succeeds),
+                cmocka_unit_test(renames_elsewhere_do_not_fail_an_open_in_a_root),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);
