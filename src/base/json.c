@@ -52,6 +52,12 @@ struct nd_error *nd_json_parse(const char *bytes, size_t length, size_t ceiling,
         return nullptr;
 }
 
+char *nd_json_copy(yyjson_val *object, const char *key) {
+        const char *value = yyjson_get_str(yyjson_obj_get(object, key));
+
+        return nd_strdup(value ? value : "");
+}
+
 static void start_item(struct nd_json_out *out) {
         if (out->depth == 0)
                 return;

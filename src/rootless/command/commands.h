@@ -29,11 +29,11 @@ int rootless_command_purge(void *settings, int operand_count, char **operands);
 int rootless_command_down(void *settings, int operand_count, char **operands);
 
 struct rootless_cluster;
+struct rootless_ids;
 
 /* Prints the IDs that a node would have, how many pods with user namespaces they allow, and what
  * does not work with so few. */
-[[nodiscard]] struct nd_error *rootless_command_print_ids(const struct rootless_config *config,
-                                                          const struct rootless_cluster *cluster);
+void rootless_command_print_ids(const struct rootless_ids *ids, const struct rootless_cluster *cluster);
 
 /* Removes a data directory, with all files in it that belong to the node's IDs. */
 [[nodiscard]] struct nd_error *rootless_purge_data(const struct rootless_config *config);

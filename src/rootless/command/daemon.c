@@ -26,6 +26,7 @@ void rootless_daemon_done(struct rootless_daemon *d) {
         rootless_node_record_done(&d->record);
         rootless_node_done(&d->node);
         rootless_cluster_done(&d->cluster);
+        rootless_ids_done(&d->ids);
         rootless_config_done(&d->config);
 }
 
@@ -105,30 +106,33 @@ static struct nd_error *resolve_control_plane(struct rootless_config *config, co
         return dry ? nullptr : rootless_control_plane_prepare(ret);
 }
 
-struct nd_error *rootless_daemon_plan_components(struct rootless_config *config, const struct rootless_node *node, bool dry,
-                                                 struct rootless_cluster *ret_cluster, struct rootless_bindplan *ret_files) {
-        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
-
-        if (rootless_config_has_kubernetes(config))
-                rootless_programs_add_own(config);
-        if (config->control_plane)
-                nd_try(resolve_control_plane(config, node, dry, ret_cluster));
-        else if (config->join)
-                nd_try(rootless_cluster_resolve(config, "", ret_cluster));
-        else
-                return nullptr;
-        nd_try(rootless_ids_find(config->inside, &ids));
-        rootless_pod_ids_choose(ret_cluster, &ids);
-        return rootless_components_files(ret_cluster, ret_files);
-}
-
-struct nd_error *rootless_daemon_plan_overlay(const struct rootless_config *config, struct rootless_overlay_plan *ret) {
+static struct nd_error *plan_overlay(const struct rootless_config *config, struct rootless_overlay_plan *ret) {
         nd_autofree char *name = nullptr;
 
         if (!config->peers)
                 return nullptr;
         nd_try(rootless_cluster_node_name(config, &name));
         return rootless_overlay_plan_make(config, name, ret);
+}
+
+struct nd_error *rootless_daemon_plan(struct rootless_config *config, const struct rootless_node *node, bool dry,
+                                      struct rootless_ids *ret_ids, struct rootless_cluster *ret_cluster,
+                                      struct rootless_bindplan *ret_files) {
+        bool kubernetes = rootless_config_has_kubernetes(config);
+
+        if (kubernetes)
+                rootless_programs_add_own(config);
+        if (config->control_plane)
+                nd_try(resolve_control_plane(config, node, dry, ret_cluster));
+        else if (config->join)
+                nd_try(rootless_cluster_resolve(config, "", ret_cluster));
+        else
+                nd_try(plan_overlay(config, &ret_cluster->overlay));
+        nd_try(rootless_ids_find(config->inside, ret_ids));
+        if (!kubernetes)
+                return nullptr;
+        rootless_pod_ids_choose(ret_cluster, ret_ids);
+        return rootless_components_files(ret_cluster, ret_files);
 }
 
 static struct nd_error *check_free(const struct rootless_port_spec *spec, const char *what, const char *remedy) {
@@ -156,7 +160,7 @@ struct nd_error *rootless_daemon_check_ports(const struct rootless_config *confi
 
         if (config->join && config->net != NET_DRIVER_NONE)
                 nd_try(check_free(&kubelet, "the kubelet", "choose other ports with --offset"));
-        nd_try(rootless_daemon_plan_overlay(config, &overlay));
+        nd_try(plan_overlay(config, &overlay));
         if (!overlay.file)
                 return nullptr;
         vxlan = (struct rootless_port_spec) {
@@ -180,15 +184,13 @@ static struct nd_error *record_components(struct rootless_daemon *d) {
 
 struct nd_error *rootless_daemon_launch(struct rootless_daemon *d) {
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan files = {};
-        nd_cleanup(rootless_overlay_plan_done) struct rootless_overlay_plan overlay = {};
         struct nd_error *error;
 
-        nd_try(rootless_daemon_plan_components(&d->config, &d->node, false, &d->cluster, &files));
-        nd_try(rootless_daemon_plan_overlay(&d->config, &overlay));
-        nd_try(rootless_launch_node(&d->config, &d->node, d->config.ephemeral, &files, &d->record, &d->pidfd));
+        nd_try(rootless_daemon_plan(&d->config, &d->node, false, &d->ids, &d->cluster, &files));
+        nd_try(rootless_launch_node(&d->config, &d->node, d->config.ephemeral, &d->ids, &files, &d->record, &d->pidfd));
         error = record_components(d);
-        if (!error && overlay.file)
-                error = rootless_overlay_plan_save(&d->node, &overlay);
+        if (!error && d->cluster.overlay.file)
+                error = rootless_overlay_plan_save(&d->node, &d->cluster.overlay);
         if (error)
                 (void) nd_sys->pidfd_send_signal(d->pidfd, SIGKILL, 0);
         return error;

@@ -7,6 +7,7 @@
 #include "rootless/components/component.h"
 #include "rootless/core/node.h"
 #include "rootless/network/supervisor.h"
+#include "rootless/node/ids.h"
 #include "rootless/node/services.h"
 #include "rootless/node/settings.h"
 #include "rootless/overlay/follower.h"
@@ -19,7 +20,8 @@ struct rootless_daemon {
         struct rootless_supervisor *supervisor;
         struct rootless_services *services;
         struct rootless_overlay_follower *follower; /* of a node with peers */
-        struct rootless_cluster cluster;            /* of a node with Kubernetes */
+        struct rootless_cluster cluster;            /* overlay also without Kubernetes */
+        struct rootless_ids ids;
         int pidfd;
         uint64_t since_us; /* when the command began */
         bool signalled;    /* SIGTERM or SIGINT was received */
@@ -31,16 +33,12 @@ void rootless_daemon_done(struct rootless_daemon *d);
 /* Creates the event loop, resolves the settings and opens the node's directory. */
 [[nodiscard]] struct nd_error *rootless_daemon_prepare(struct rootless_daemon *d, const struct rootless_settings *settings);
 
-/* Checks the settings of Kubernetes and makes the bind plan of its files; both stay empty for a
- * node without it. Dry: a control plane has no certificates yet, and none are made. */
-[[nodiscard]] struct nd_error *rootless_daemon_plan_components(struct rootless_config *config,
-                                                               const struct rootless_node *node, bool dry,
-                                                               struct rootless_cluster *ret_cluster,
-                                                               struct rootless_bindplan *ret_files);
-
-/* Finds the node in the list of --peers; stays empty for a node without peers. */
-[[nodiscard]] struct nd_error *rootless_daemon_plan_overlay(const struct rootless_config *config,
-                                                            struct rootless_overlay_plan *ret);
+/* Finds the node's IDs and its place in the list of --peers, checks the settings of Kubernetes and
+ * makes the bind plan of its files; a node without peers or Kubernetes has nothing of these. Dry: a
+ * control plane has no certificates yet, and none are made. */
+[[nodiscard]] struct nd_error *rootless_daemon_plan(struct rootless_config *config, const struct rootless_node *node, bool dry,
+                                                    struct rootless_ids *ret_ids, struct rootless_cluster *ret_cluster,
+                                                    struct rootless_bindplan *ret_files);
 
 /* Checks that the host's ports of a node that is not running are free: two nodes of one host share
  * its addresses. */

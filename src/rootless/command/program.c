@@ -389,25 +389,21 @@ static void print_overlay(const struct rootless_overlay_plan *plan) {
                        plan->name, plan->mtu, plan->peers, plan->port);
 }
 
-struct nd_error *rootless_command_print_ids(const struct rootless_config *config, const struct rootless_cluster *cluster) {
-        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
+void rootless_command_print_ids(const struct rootless_ids *ids, const struct rootless_cluster *cluster) {
         nd_cleanup(nd_strings_done) struct nd_strings limits = {};
-        nd_autofree char *summary = nullptr, *pods = nullptr;
+        nd_autofree char *summary = rootless_ids_summary(ids), *pods = nullptr;
 
-        nd_try(rootless_ids_find(config->inside, &ids));
-        summary = rootless_ids_summary(&ids);
-        rootless_ids_limits(&ids, &limits);
+        rootless_ids_limits(ids, &limits);
         printf("ids       %s\n", summary);
         nd_vector_each (limit, &limits) {
                 printf("limit     %s\n", *limit);
         }
-        if (ids.pods.count == 0 && ids.advice)
-                printf("more      %s\n", ids.advice);
+        if (ids->pods.count == 0 && ids->advice)
+                printf("more      %s\n", ids->advice);
         if (!cluster->node_name) /* a node without Kubernetes */
-                return nullptr;
+                return;
         pods = rootless_pod_ids_summary(cluster);
         printf("pods      %s\n", pods);
-        return nullptr;
 }
 
 /* Programs that run beside the node. Their command lines have no secrets. */
@@ -436,20 +432,19 @@ struct nd_error *rootless_command_explain(const struct rootless_settings *settin
         nd_cleanup(rootless_config_done) struct rootless_config config = {};
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, more = {};
         nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
-        nd_cleanup(rootless_overlay_plan_done) struct rootless_overlay_plan overlay = {};
+        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
         nd_autofree char *resolv = nullptr;
         struct rootless_netplan network;
         struct rootless_node node = {.path = (char *) "/run/user/UID/nodens/NAME"};
 
         nd_try(rootless_config_resolve(settings, lasting, rootless_command_getenv, nullptr, &config));
         nd_try(rootless_network_discover(config.name, config.net, config.mtu, &network, &resolv));
-        nd_try(rootless_daemon_plan_components(&config, &node, true, &cluster, &more));
+        nd_try(rootless_daemon_plan(&config, &node, true, &ids, &cluster, &more));
         nd_try(rootless_launch_bindplan(&config, &node, resolv, true, &more, &plan));
-        nd_try(rootless_daemon_plan_overlay(&config, &overlay));
         rootless_bindplan_print(&plan, stdout);
         print_network(&network);
-        print_overlay(&overlay);
-        nd_try(rootless_command_print_ids(&config, &cluster));
+        print_overlay(&cluster.overlay);
+        rootless_command_print_ids(&ids, &cluster);
         if (config.control_plane)
                 return print_control_plane(&cluster);
         return nullptr;

@@ -124,6 +124,7 @@ static struct nd_error *start_command(struct job *job, int count, char **words) 
 
 static struct nd_error *work(struct job *job, const struct rootless_settings *settings, int count, char **words) {
         static const struct rootless_service_plan services[] = {{.command = "forward"}, {.command = "api"}};
+        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
         struct nd_error *error;
         int r = sd_event_new(&job->loop);
 
@@ -132,7 +133,8 @@ static struct nd_error *work(struct job *job, const struct rootless_settings *se
         nd_try(rootless_config_resolve(settings, false, rootless_command_getenv, nullptr, &job->config));
         nd_try(rootless_node_open(job->config.name, true, &job->node));
         nd_try(rootless_node_lock(&job->node));
-        nd_try(rootless_launch_node(&job->config, &job->node, true, nullptr, &job->record, &job->pidfd));
+        nd_try(rootless_ids_find(job->config.inside, &ids));
+        nd_try(rootless_launch_node(&job->config, &job->node, true, &ids, nullptr, &job->record, &job->pidfd));
         if (job->config.net != NET_DRIVER_HOST)
                 nd_try(rootless_services_start(job->loop, &job->node, services, nd_count_of(services), &job->services));
         nd_try(rootless_supervisor_start(job->loop, &job->node, &job->record, &job->supervisor));

@@ -176,11 +176,13 @@ static struct nd_error *check_settings(struct rootless_daemon *d, const struct r
         nd_try(rootless_config_resolve(settings, true, rootless_command_getenv, nullptr, &d->config));
         if (rootless_config_has_kubernetes(&d->config) && !d->config.no_cgroups)
                 nd_try(rootless_delegation_require_manager());
-        nd_try(rootless_daemon_plan_components(&d->config, &node, true, &d->cluster, &more));
+        nd_try(rootless_daemon_plan(&d->config, &node, true, &d->ids, &d->cluster, &more));
         nd_try(rootless_launch_bindplan(&d->config, &node, nullptr, true, &more, &plan));
         if (settings->publish)
                 nd_try(rootless_api_check_list(settings->publish));
-        return starts ? rootless_command_print_ids(&d->config, &d->cluster) : nullptr;
+        if (starts)
+                rootless_command_print_ids(&d->ids, &d->cluster);
+        return nullptr;
 }
 
 static struct nd_error *save_options(const struct rootless_node *node, const struct rootless_settings *settings) {
@@ -244,9 +246,7 @@ static void warn_about_network(const struct rootless_node *node) {
 
 /* Whether a flag is given. An invalid variable is reported when the settings are resolved. */
 static bool flag_given(bool option, const char *name) {
-        const char *variable = rootless_command_getenv(name, nullptr);
-
-        return option || (variable && (nd_streq(variable, "1") || nd_streq(variable, "true") || nd_streq(variable, "yes")));
+        return rootless_settings_flag(option, rootless_command_getenv(name, nullptr));
 }
 
 static struct nd_error *background(struct rootless_daemon *d, const struct rootless_settings *settings) {

@@ -21,12 +21,6 @@ void rootless_component_record_done(struct rootless_component_record *record) {
         *record = (struct rootless_component_record) {};
 }
 
-static char *text_of(yyjson_val *object, const char *key) {
-        const char *value = yyjson_get_str(yyjson_obj_get(object, key));
-
-        return nd_strdup(value ? value : "");
-}
-
 static struct nd_error *parse_argv(yyjson_val *list, struct nd_strings *ret) {
         yyjson_arr_iter each = yyjson_arr_iter_with(list);
         yyjson_val *word;
@@ -46,13 +40,13 @@ struct nd_error *rootless_component_record_parse(const char *text, size_t length
         nd_try(nd_json_parse(text, length, COMPONENT_RECORD_BYTES, &doc));
         top = yyjson_doc_get_root(doc);
         nd_try(parse_argv(yyjson_obj_get(top, "argv"), &record.argv));
-        record.path = text_of(top, "path");
-        record.node_name = text_of(top, "nodeName");
+        record.path = nd_json_copy(top, "path");
+        record.node_name = nd_json_copy(top, "nodeName");
         record.notifies = yyjson_is_true(yyjson_obj_get(top, "notifies"));
         record.stops_first = yyjson_is_true(yyjson_obj_get(top, "stopsFirst"));
         record.outside = yyjson_is_true(yyjson_obj_get(top, "outside"));
-        record.after = text_of(top, "after");
-        record.publish = text_of(top, "publish");
+        record.after = nd_json_copy(top, "after");
+        record.publish = nd_json_copy(top, "publish");
         offset = yyjson_get_uint(yyjson_obj_get(top, "offset"));
         record.offset = offset <= UINT16_MAX ? (unsigned) offset : 0;
         *ret = nd_take(record, (struct rootless_component_record) {});
@@ -163,7 +157,7 @@ static struct nd_error *load_state(const struct rootless_node *node, const char 
         for (size_t i = 0; i < nd_count_of(states); i++)
                 if (yyjson_equals_str(yyjson_obj_get(top, "state"), states[i]))
                         ret->state = states[i];
-        ret->status = text_of(top, "status");
+        ret->status = nd_json_copy(top, "status");
         return nullptr;
 }
 

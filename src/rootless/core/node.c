@@ -51,8 +51,7 @@ bool rootless_node_name_valid(const char *name) {
         return true;
 }
 
-/* Opens a directory and checks that only its owner, this user, can enter or write it. */
-static struct nd_error *open_own(int dir_fd, const char *path, bool make, int *ret_fd) {
+struct nd_error *rootless_node_open_own(int dir_fd, const char *path, bool make, int *ret_fd) {
         nd_autoclose int fd = -EBADF;
         struct stat st;
 
@@ -86,9 +85,9 @@ struct nd_error *rootless_node_open(const char *name, bool make, struct rootless
                 return nd_error_new(ND_INVALID, 0,
                                     "invalid node name '%s': use lowercase letters, digits and '-', at most %d characters",
                                     name, NAME_CEILING);
-        error = open_own(AT_FDCWD, top, make, &top_fd);
+        error = rootless_node_open_own(AT_FDCWD, top, make, &top_fd);
         if (!error)
-                error = open_own(top_fd, name, make, &node.fd);
+                error = rootless_node_open_own(top_fd, name, make, &node.fd);
         if (error && nd_error_errno(error) == ENOENT && !make) {
                 nd_error_free(error);
                 return nd_error_new(ND_NOT_FOUND, 0, "node '%s' is not running; 'nodens-rootless up --name %s' starts it",
@@ -96,7 +95,7 @@ struct nd_error *rootless_node_open(const char *name, bool make, struct rootless
         }
         nd_try(nd_error_wrap(error, "directory of node '%s' in %s", name, top));
         if (make)
-                nd_try(open_own(node.fd, "api", true, &api_fd));
+                nd_try(rootless_node_open_own(node.fd, "api", true, &api_fd));
         node.name = nd_strdup(name);
         node.path = nd_format("%s/%s", top, name);
         *ret = nd_take(node, NODE_NONE);

@@ -79,6 +79,9 @@ void rootless_node_record_done(struct rootless_node_record *record);
 /* Returns the directory that holds the nodes' directories. */
 [[nodiscard]] char *rootless_node_runtime_dir(void);
 
+/* Opens a directory and checks that only its owner, this user, can enter or write it. */
+[[nodiscard]] struct nd_error *rootless_node_open_own(int dir_fd, const char *path, bool make, int *ret_fd);
+
 /* Removes the directory of a cleared node, for temporary nodes. */
 [[nodiscard]] struct nd_error *rootless_node_remove(const struct rootless_node *node);
 

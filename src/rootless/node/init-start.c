@@ -285,14 +285,6 @@ static void forget_environment(void) {
 
 /* ---- the launcher ---- */
 
-static struct nd_error *write_own_maps(pid_t pid, const struct rootless_init_plan *plan) {
-        nd_autofree char *path = nd_format("/proc/%d", (int) pid);
-        nd_autoclose int procfd = -EBADF;
-
-        nd_try(nd_dir_open(AT_FDCWD, path, &procfd));
-        return nd_error_wrap(map_same(plan, procfd), "map the node's IDs");
-}
-
 static struct nd_error *write_map(const char *program, pid_t pid, const struct nd_userns_maps *maps) {
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
@@ -314,22 +306,24 @@ static struct nd_error *write_map(const char *program, pid_t pid, const struct n
         return nd_error_wrap(nd_child_result_error(&result, program), "map the node's IDs");
 }
 
-/* The user may map the own ID without newuidmap, if the node cannot change its groups. */
-static struct nd_error *write_own_ids(const struct rootless_init_plan *plan, pid_t pid) {
-        const struct nd_userns_plan maps = {
-                .uids = plan->uids.items, .uid_count = 1, .gids = plan->gids.items, .gid_count = 1, .deny_setgroups = true};
+/* Without newuidmap: root of a container may map its IDs, and a user the own one if the node cannot
+ * change its groups. */
+static struct nd_error *write_directly(const struct rootless_init_plan *plan, pid_t pid) {
+        const struct nd_userns_plan maps = {.uids = plan->uids.items,
+                                            .uid_count = plan->uids.count,
+                                            .gids = plan->gids.items,
+                                            .gid_count = plan->gids.count,
+                                            .deny_setgroups = !plan->maps_own};
         nd_autofree char *path = nd_format("/proc/%d", (int) pid);
         nd_autoclose int procfd = -EBADF;
 
         nd_try(nd_dir_open(AT_FDCWD, path, &procfd));
-        return nd_userns_write_maps(&maps, procfd);
+        return nd_error_wrap(nd_userns_write_maps(&maps, procfd), "map the node's IDs");
 }
 
 static struct nd_error *write_ids(const struct rootless_init_plan *plan, pid_t pid) {
-        if (plan->maps_own)
-                return write_own_maps(pid, plan);
-        if (rootless_ids_single(&plan->uids, &plan->gids))
-                return write_own_ids(plan, pid);
+        if (plan->maps_own || rootless_ids_single(&plan->uids, &plan->gids))
+                return write_directly(plan, pid);
         nd_try(write_map("newuidmap", pid, &plan->uids));
         return write_map("newgidmap", pid, &plan->gids);
 }

@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "rootless/network/discover.h"
 #include "rootless/node/delegation.h"
-#include "rootless/node/ids.h"
 #include "rootless/node/init-start.h"
 #include "rootless/node/inside.h"
 #include "sys/cgroup.h"
@@ -105,15 +104,14 @@ static char *find_delegated(void) {
         return nullptr;
 }
 
-/* IDs and cgroup of the node. */
-static struct nd_error *find_share(const struct rootless_config *config, struct rootless_ids *ids, char **ret_cgroup) {
+/* nullptr: the node has none. */
+static struct nd_error *find_cgroup(const struct rootless_config *config, char **ret_cgroup) {
         nd_autofree char *cgroup = config->inside ? rootless_inside_cgroup() : nullptr;
 
         if (!cgroup)
                 cgroup = find_delegated();
         if (rootless_config_has_kubernetes(config) && !config->no_cgroups)
                 nd_try(config->inside ? rootless_inside_require_cgroup(cgroup) : rootless_delegation_require(cgroup));
-        nd_try(rootless_ids_find(config->inside, ids));
         *ret_cgroup = nd_take_ptr(cgroup);
         return nullptr;
 }
@@ -144,10 +142,9 @@ static void warn_about_ids(const struct rootless_config *config, const struct ro
 }
 
 struct nd_error *rootless_launch_node(struct rootless_config *config, const struct rootless_node *node, bool die_with_us,
-                                      const struct rootless_bindplan *more, struct rootless_node_record *ret_record,
-                                      int *ret_pidfd) {
+                                      const struct rootless_ids *ids, const struct rootless_bindplan *more,
+                                      struct rootless_node_record *ret_record, int *ret_pidfd) {
         nd_cleanup(rootless_bindplan_done) struct rootless_bindplan binds = {};
-        nd_cleanup(rootless_ids_done) struct rootless_ids ids = {};
         nd_autofree char *resolv = nullptr, *socket = nd_format("%s/holder.sock", node->path), *cgroup = nullptr;
         struct rootless_netplan network;
         struct rootless_init_plan plan = {
@@ -163,10 +160,10 @@ struct nd_error *rootless_launch_node(struct rootless_config *config, const stru
         }
         nd_try(rootless_network_discover(config->name, config->net, config->mtu, &network, &resolv));
         nd_try(rootless_launch_bindplan(config, node, resolv, false, more, &binds));
-        nd_try(find_share(config, &ids, &cgroup));
-        warn_about_ids(config, &ids);
-        plan.uids = ids.uids; /* ids owns both */
-        plan.gids = ids.gids;
+        nd_try(find_cgroup(config, &cgroup));
+        warn_about_ids(config, ids);
+        plan.uids = ids->uids; /* ids owns both */
+        plan.gids = ids->gids;
         plan.maps_own = config->inside;
         plan.cgroup = cgroup;
         error = rootless_init_start(&plan, &pid, &pidfd);

@@ -4,6 +4,7 @@
 
 #include "rootless/core/node.h"
 #include "rootless/node/bindplan.h"
+#include "rootless/node/ids.h"
 #include "rootless/node/settings.h"
 
 /* Makes the bind plan; more has further entries, nullptr = none. Creates the data directory unless
@@ -19,5 +20,6 @@
  * calling process. A node with Kubernetes needs a delegated cgroup, unless the settings say
  * otherwise. */
 [[nodiscard]] struct nd_error *rootless_launch_node(struct rootless_config *config, const struct rootless_node *node,
-                                                    bool die_with_us, const struct rootless_bindplan *more,
+                                                    bool die_with_us, const struct rootless_ids *ids,
+                                                    const struct rootless_bindplan *more,
                                                     struct rootless_node_record *ret_record, int *ret_pidfd);

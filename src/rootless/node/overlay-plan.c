@@ -91,12 +91,6 @@ struct nd_error *rootless_overlay_plan_save(const struct rootless_node *node, co
         return nd_file_replace_unsynced(node->fd, OVERLAY_RECORD, nd_text_get(&text), text.length, 0600);
 }
 
-static char *text_of(yyjson_val *object, const char *key) {
-        const char *value = yyjson_get_str(yyjson_obj_get(object, key));
-
-        return nd_strdup(value ? value : "");
-}
-
 struct nd_error *rootless_overlay_plan_load(const struct rootless_node *node, struct rootless_overlay_plan *ret) {
         nd_cleanup(rootless_overlay_plan_done) struct rootless_overlay_plan plan = {};
         nd_autofree char *text = nullptr;
@@ -106,9 +100,9 @@ struct nd_error *rootless_overlay_plan_load(const struct rootless_node *node, st
 
         nd_try(nd_file_read(node->fd, OVERLAY_RECORD, RECORD_BYTES, &text, &length));
         nd_try(nd_json_parse(text, length, RECORD_BYTES, &doc));
-        plan.file = text_of(yyjson_doc_get_root(doc), "file");
-        plan.name = text_of(yyjson_doc_get_root(doc), "name");
-        plan.pods_text = text_of(yyjson_doc_get_root(doc), "pods");
+        plan.file = nd_json_copy(yyjson_doc_get_root(doc), "file");
+        plan.name = nd_json_copy(yyjson_doc_get_root(doc), "name");
+        plan.pods_text = nd_json_copy(yyjson_doc_get_root(doc), "pods");
         mtu = yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "mtu"));
         if (!*plan.file || mtu < PEERS_MTU_MIN || mtu > PEERS_MTU_MAX ||
             nd_netlink_address_parse(plan.pods_text, &plan.pods) < 0)

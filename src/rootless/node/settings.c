@@ -86,8 +86,12 @@ static struct nd_error *choose_data(const char *given, bool lasting, rootless_ge
         return nullptr;
 }
 
+bool rootless_settings_flag(bool option, const char *value) {
+        return option || (value && (nd_streq(value, "1") || nd_streq(value, "true") || nd_streq(value, "yes")));
+}
+
 static struct nd_error *choose_flag(bool option, const char *name, const char *value, bool *ret) {
-        *ret = option || (value && (nd_streq(value, "1") || nd_streq(value, "true") || nd_streq(value, "yes")));
+        *ret = rootless_settings_flag(option, value);
         if (!*ret && value && !nd_streq(value, "0") && !nd_streq(value, "false") && !nd_streq(value, "no"))
                 return nd_error_new(ND_INVALID, 0, "invalid %s '%s': must be 1 or 0", name, value);
         return nullptr;

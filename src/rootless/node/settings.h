@@ -122,6 +122,9 @@ typedef const char *(*rootless_getenv)(const char *name, void *userdata);
 [[nodiscard]] struct nd_error *rootless_config_resolve(const struct rootless_settings *settings, bool lasting,
                                                        rootless_getenv variable, void *userdata, struct rootless_config *ret);
 
+/* Whether a flag is set, by an option or by the value of its variable, which may be nullptr. */
+[[nodiscard]] bool rootless_settings_flag(bool option, const char *value);
+
 /* Whether any option is given that changes the node itself. */
 [[nodiscard]] bool rootless_settings_any(const struct rootless_settings *settings);
 

@@ -5,22 +5,11 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "rootless/core/node.h"
 #include "sys/file.h"
 
 struct nd_error *rootless_plane_open(const char *path, bool make, int *ret_fd) {
-        nd_autoclose int fd = -EBADF;
-        struct stat st;
-
-        if (make)
-                nd_try(nd_dir_make(AT_FDCWD, path, 0700));
-        nd_try(nd_dir_open(AT_FDCWD, path, &fd));
-        if (fstat(fd, &st) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "stat '%s'", path);
-        if (st.st_uid != geteuid() || (st.st_mode & 077) != 0)
-                return nd_error_new(ND_DENIED, 0, "'%s' must be owned by user %u and not accessible to others (chmod 0700)",
-                                    path, geteuid());
-        *ret_fd = nd_take_fd(fd);
-        return nullptr;
+        return rootless_node_open_own(AT_FDCWD, path, make, ret_fd);
 }
 
 struct nd_error *rootless_plane_read(int fd, const char *name, char **ret) {
