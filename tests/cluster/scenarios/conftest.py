@@ -8,6 +8,7 @@ import pytest
 from nodensdev import cluster
 from nodensdev.project import TOP
 from nodenstest.people import Person
+from nodenstest.scenario import namespace_of, running_cluster
 
 # So that a story need not wait for hours: logs rotate early, images are garbage at once, and
 # pressure ends as soon as its cause does.
@@ -42,33 +43,21 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
-    given = request.config.getoption("--cluster")
-    if given:
-        yield cluster.find(given)
-        return
-    name = f"stories-{os.getpid()}"
-    options = cluster.Options(name=name, runtime=request.config.getoption("--runtime"), kernel=request.config.getoption("--kernel"),
-                              memory="6G",
+    options = cluster.Options(name=f"stories-{os.getpid()}", runtime=request.config.getoption("--runtime"),
+                              kernel=request.config.getoption("--kernel"), memory="6G",
                               cgroup_driver=request.config.getoption("--cgroup-driver"), kubelet_config=KUBELET, feature_gates=GATES,
                               registry="none")
-    made = cluster.up(options)
-    try:
+    logs = TOP / "build/stories" / f"{options.runtime}-{options.cgroup_driver}"
+    with running_cluster(request.config.getoption("--cluster"), options, logs) as made:
         yield made
-    finally:
-        made.copy_logs(TOP / "build/stories" / f"{options.runtime}-{options.cgroup_driver}")
-        made.end()
 
 
 @pytest.fixture
 def person(running: cluster.Cluster) -> Iterator[Person]:
     """A user with a namespace, in which nothing runs any more afterwards."""
     one = Person(running, f"story-{uuid.uuid4().hex[:8]}")
-    one.kubectl("create", "namespace", one.namespace)
-    yield one
-    # The pods are removed before the next scenario begins; the namespace itself takes the API
-    # server longer.
-    one.kubectl("delete", "deployments,jobs,pods", "--all", "--cascade=foreground", "--timeout=300s", timeout=330)
-    one.kubectl("delete", "namespace", one.namespace, "--wait=false")
+    with namespace_of(one, "deployments,jobs,pods"):
+        yield one
 
 
 @pytest.fixture(params=[True, False], ids=["host users", "user namespace"])

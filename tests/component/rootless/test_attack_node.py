@@ -11,22 +11,16 @@ from collections.abc import Iterator
 import pytest
 from nodenstest import machine
 from nodenstest.machine import HOME, PROGRAM, SECRET, UID, Node
+from nodenstest.syscalls import SYSCALLS
 from test_terminal import Screen
 
-PRELUDE = """
+PRELUDE = SYSCALLS + """
 import array, ctypes, fcntl, os, socket, struct, sys
-libc = ctypes.CDLL(None, use_errno=True)
-def call(*words):
-    done = libc.syscall(*[ctypes.c_long(word) if isinstance(word, int) else word for word in words])
-    if done < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return done
 def attempt(name, function):
     try:
         print(name, "GOT", function())
     except OSError as error:
         print(name, "refused", error.errno)
-PIDFD_OPEN, PIDFD_GETFD, PIDFD_SEND_SIGNAL, SETNS, KEYCTL, PTRACE = 434, 438, 424, 308, 250, 101
 def descriptors_of(pid):
     pidfd = call(PIDFD_OPEN, pid, 0)
     for number in range(64):

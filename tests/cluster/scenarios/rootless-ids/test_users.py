@@ -9,6 +9,7 @@ import pytest
 from nodensdev import cluster
 from nodensdev.project import TOP
 from nodenstest.people import FOREVER, Person, container, is_ready, pod_spec
+from nodenstest.scenario import namespace_of, running_cluster
 
 pytestmark = pytest.mark.rootless
 FIRST, PODS = 100000, 10
@@ -18,26 +19,17 @@ LABELS = {"app": "many"}
 
 @pytest.fixture(scope="session")
 def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
-    given = request.config.getoption("--cluster")
-    if given:
-        yield cluster.find(given)
-        return
-    made = cluster.up(cluster.Options(name=f"ids-{os.getpid()}", runtime="nodens", kernel="uml-nft", rootless=True,
-                                      subordinate_ids=SUBORDINATE, timeout=900))
-    try:
+    options = cluster.Options(name=f"ids-{os.getpid()}", runtime="nodens", kernel="uml-nft", rootless=True,
+                              subordinate_ids=SUBORDINATE, timeout=900)
+    with running_cluster(request.config.getoption("--cluster"), options, TOP / "build/rootless-node/ids") as made:
         yield made
-    finally:
-        made.copy_logs(TOP / "build/rootless-node/ids")
-        made.end()
 
 
 @pytest.fixture
 def alice(running: cluster.Cluster) -> Iterator[Person]:
     one = Person(running, f"story-{uuid.uuid4().hex[:8]}")
-    one.kubectl("create", "namespace", one.namespace)
-    yield one
-    one.kubectl("delete", "deployments,pods", "--all", "--cascade=foreground", "--timeout=300s", timeout=330)
-    one.kubectl("delete", "namespace", one.namespace, "--wait=false")
+    with namespace_of(one, "deployments,pods"):
+        yield one
 
 
 def on_host(alice: Person, command: str, user: str = "root") -> str:

@@ -6,22 +6,16 @@ import shlex
 from collections.abc import Iterator
 
 from alice import Alice
+from nodenstest.syscalls import SYSCALLS
 
 # Each attempt prints GOT, if it succeeds, or why it does not.
-PRELUDE = """
+PRELUDE = SYSCALLS + """
 import array, ctypes, fcntl, os, select, signal, socket, stat, struct, sys, time
-libc = ctypes.CDLL(None, use_errno=True)
-def call(*words):
-    done = libc.syscall(*[ctypes.c_long(word) if isinstance(word, int) else word for word in words])
-    if done < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return done
 def attempt(name, function):
     try:
         print("GOT", name, function(), flush=True)
     except (OSError, EOFError) as error:
         print("refused", name, error, flush=True)
-PIDFD_OPEN, PIDFD_GETFD, SETNS, KEYCTL, PTRACE = 434, 438, 308, 250, 101
 def connect(path, kind=socket.SOCK_STREAM):
     s = socket.socket(socket.AF_UNIX, kind); s.settimeout(5); s.connect(path); return s
 def dial(address, port):

@@ -8,33 +8,24 @@ import pytest
 from alice import Alice
 from nodensdev import cluster
 from nodensdev.project import TOP
+from nodenstest.scenario import namespace_of, running_cluster
 
 
 @pytest.fixture(scope="session")
 def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
-    given = request.config.getoption("--cluster")
-    if given:
-        yield cluster.find(given)
-        return
     kernel = request.config.getoption("--kernel")
     options = cluster.Options(name=f"rootless-{os.getpid()}", runtime=request.config.getoption("--runtime"),
                               kernel="uml-nft" if kernel == "uml" else kernel, rootless=True, timeout=900)
-    made = cluster.up(options)
-    try:
+    with running_cluster(request.config.getoption("--cluster"), options, TOP / "build/rootless-node" / options.runtime) as made:
         yield made
-    finally:
-        made.copy_logs(TOP / "build/rootless-node" / options.runtime)
-        made.end()
 
 
 @pytest.fixture
 def alice(running: cluster.Cluster) -> Iterator[Alice]:
     """The owner of the node, with a namespace of the cluster in which nothing runs afterwards."""
     one = Alice(running, f"story-{uuid.uuid4().hex[:8]}")
-    one.kubectl("create", "namespace", one.namespace)
-    yield one
-    one.kubectl("delete", "deployments,services,pods", "--all", "--cascade=foreground", "--timeout=300s", timeout=330)
-    one.kubectl("delete", "namespace", one.namespace, "--wait=false")
+    with namespace_of(one, "deployments,services,pods"):
+        yield one
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from alice import HOST, Alice, web
 from nodensdev import cluster
 from nodensdev.project import TOP
 from nodenstest.people import FOREVER, container
+from nodenstest.scenario import namespace_of, running_cluster
 
 pytestmark = pytest.mark.rootless
 MINOR = "1.37"
@@ -21,28 +22,19 @@ MINOR = "1.37"
 
 @pytest.fixture(scope="module")
 def next_minor(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
-    given = request.config.getoption("--cluster")
-    if given:
-        yield cluster.find(given)
-        return
-    made = cluster.up(cluster.Options(
+    options = cluster.Options(
         name=f"rootless-next-{os.getpid()}", runtime=request.config.getoption("--runtime"), kernel="uml-nft", rootless=True,
         kubelet=MINOR, rootless_args=("--server-tls-bootstrap",),
-        apiserver_args=("--kubelet-certificate-authority=/run/cluster/pki/ca.crt",), timeout=900))
-    try:
+        apiserver_args=("--kubelet-certificate-authority=/run/cluster/pki/ca.crt",), timeout=900)
+    with running_cluster(request.config.getoption("--cluster"), options, TOP / "build/rootless-node/next") as made:
         yield made
-    finally:
-        made.copy_logs(TOP / "build/rootless-node/next")
-        made.end()
 
 
 @pytest.fixture
 def owner(next_minor: cluster.Cluster) -> Iterator[Alice]:
     one = Alice(next_minor, f"story-{uuid.uuid4().hex[:8]}")
-    one.kubectl("create", "namespace", one.namespace)
-    yield one
-    one.kubectl("delete", "services,pods", "--all", "--timeout=300s", timeout=330)
-    one.kubectl("delete", "namespace", one.namespace, "--wait=false")
+    with namespace_of(one, "services,pods"):
+        yield one
 
 
 def test_it_is_the_next_minor(owner: Alice) -> None:

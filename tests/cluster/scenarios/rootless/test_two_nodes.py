@@ -11,6 +11,7 @@ from nodensdev import cluster
 from nodensdev.cluster import addresses
 from nodensdev.project import TOP
 from nodenstest.people import AGNHOST, FOREVER, container, pod_spec
+from nodenstest.scenario import running_cluster
 
 pytestmark = [pytest.mark.rootless, pytest.mark.pair]
 NODES = (1, 2)
@@ -29,19 +30,11 @@ for attempt in range(10):
 
 @pytest.fixture(scope="module")
 def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
-    given = request.config.getoption("--cluster")
-    if given:
-        yield cluster.find(given)
-        return
     kernel = request.config.getoption("--kernel")
     options = cluster.Options(name=f"pair-{os.getpid()}", runtime=request.config.getoption("--runtime"), nodes=len(NODES),
                               kernel="uml-nft" if kernel == "uml" else kernel, rootless=True, timeout=1500)
-    made = cluster.up(options)
-    try:
+    with running_cluster(request.config.getoption("--cluster"), options, TOP / "build/rootless-nodes" / options.runtime) as made:
         yield made
-    finally:
-        made.copy_logs(TOP / "build/rootless-nodes" / options.runtime)
-        made.end()
 
 
 @pytest.fixture(scope="module")
