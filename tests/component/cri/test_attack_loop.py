@@ -5,6 +5,7 @@ Each case says what the attack tries.
 """
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -23,11 +24,13 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def hostile(plain_pods: Pods, subject: Subject) -> Path:
-    """The directory with the containers' program."""
+def hostile(plain_pods: Pods, subject: Subject, tmp_path: Path) -> Path:
+    """The directory with the containers' program, where volumes can be idmapped also in a rootless node with images on the disk."""
     if not isinstance(subject.runtime, runtimes.NodensCri):
         pytest.skip("these are about how nodens-cri is built")
-    return runtimes.program("tests/component/cri/attack-loop").parent
+    shutil.copy(runtimes.program("tests/component/cri/attack-loop"), tmp_path)
+    tmp_path.chmod(0o755)
+    return tmp_path
 
 
 def attack(pods: Pods, program: Path, *words: str, privileged: bool = False, userns: bool = True, **config: Any) -> Container:
