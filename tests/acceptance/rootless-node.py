@@ -16,7 +16,6 @@ KNOWN = {"idle memory of our own processes and the network helper": Miss(
         "the libraries that they load; all other parts, nodens-cri included, have 6 MB")}
 # Points of the issue that have no check here, because what they are about does not exist or was not measured.
 PENDING = (
-    "kubelet, kube-proxy and API server 1.37.1 with a rootless node, and serverTLSBootstrap: suite rootless-next has not run yet",
     "a node inside a pod with hostUsers: false (up --inside; in a container of podman it is checked here)",
     "flannel in place of the list of nodes: its version 0.26.7 does not build without cgo, which the testbed's programs do without",
     "two rootless nodes with containerd whose pods talk to each other (`tools/dev test rootless-nodes-containerd` was not run)",
@@ -45,6 +44,11 @@ def scenarios(proof: Proof, suite: str) -> str:
 @check("alice's node with nodens-cri joins a stock control plane: workloads, services, streams, volumes, kills of each part, down and up")
 def own(proof: Proof) -> None:
     scenarios(proof, "rootless-node")
+
+
+@check("kubelet, kube-proxy and API server 1.37.1: RunningInUserNamespace, KubeletInUserNamespace by default, serverTLSBootstrap")
+def next_minor(proof: Proof) -> None:
+    scenarios(proof, "rootless-next")
 
 
 @check("what works and what does not is one table of docs/, whose rows are tests of the two suites above and below")
