@@ -105,7 +105,7 @@ static size_t shift_capability(const struct nd_tree_shift *shift, unsigned char 
         return LENGTH_3;
 }
 
-static size_t shift_attribute(const struct nd_tree_shift *shift, const char *name, unsigned char *value, size_t length) {
+size_t nd_tree_shift_attribute(const struct nd_tree_shift *shift, const char *name, unsigned char *value, size_t length) {
         if (nd_streq(name, "security.capability"))
                 return shift_capability(shift, value, length);
         if (nd_has_prefix(name, "system.posix_acl_"))
@@ -119,7 +119,7 @@ static struct nd_error *copy_attribute(const struct copy *copy, int from, int to
         size_t length = n > 0 ? (size_t) n : 0;
 
         if (n > 0 && copy->shift)
-                length = shift_attribute(copy->shift, attribute, value, length);
+                length = nd_tree_shift_attribute(copy->shift, attribute, value, length);
         if (n < 0 || nd_sys->fsetxattr(to, attribute, value, length, 0) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "attribute %s", attribute);
         return nullptr;
@@ -133,7 +133,7 @@ static struct nd_error *copy_attributes(const struct copy *copy, int from, int t
         if (length == 0 || (length < 0 && errno == ENOTSUP))
                 return nullptr;
         names = nd_malloc(NAMES_CEILING);
-        value = nd_malloc(VALUE_CEILING);
+        value = nd_malloc(VALUE_CEILING + ND_SHIFT_GROWTH);
         length = flistxattr(from, names, NAMES_CEILING);
         if (length < 0)
                 return cannot("list the extended attributes of", name);

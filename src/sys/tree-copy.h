@@ -25,6 +25,14 @@ struct nd_tree_shift {
         uint32_t count;
 };
 
+/* Enough for every shifted value: a file capability grows. */
+enum { ND_SHIFT_GROWTH = 4 };
+
+/* Shifts the value of an extended attribute in place, as far as it has IDs, and returns its new
+ * length. The buffer has room for ND_SHIFT_GROWTH bytes more. */
+[[nodiscard]] size_t nd_tree_shift_attribute(const struct nd_tree_shift *shift, const char *name, unsigned char *value,
+                                             size_t length);
+
 /* The same for a layer of an image, as an idmapped mount would show it: owners, ACLs and the root
  * of file capabilities are shifted. Hard links stay hard links and whiteouts are copied. A file
  * with an owner beyond the range gets ours, which does not exist in the namespace, and loses its
