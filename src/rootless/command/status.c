@@ -8,11 +8,13 @@
 #include "rootless/core/node.h"
 #include "rootless/network/supervisor.h"
 #include "rootless/node/ids.h"
+#include "rootless/node/overlay-plan.h"
 #include "sys/file.h"
 
 enum {
         STATUS_BYTES = 1024 * 1024,
         NODES_CEILING = 1024,
+        PEERS_SHOWN = 16, /* in text; JSON has all */
 };
 
 static char *controllers_of(const struct rootless_node_record *record) {
@@ -72,6 +74,105 @@ static void print_text(const struct rootless_node *node, const struct rootless_n
         else
                 printf("  cgroup     not delegated, so pods have no limits (nodens check --rootless)\n");
 }
+
+/* ---- other nodes ---- */
+
+/* A node with --peers. */
+struct overlay {
+        struct rootless_overlay_plan plan;
+        struct rootless_peers peers; /* in force */
+        char *refused;               /* why the file is not; nullptr if it is */
+};
+
+static void overlay_done(struct overlay *overlay) {
+        rootless_overlay_plan_done(&overlay->plan);
+        rootless_peers_done(&overlay->peers);
+        free(overlay->refused);
+}
+
+static char *compare_with_file(const struct overlay *overlay) {
+        nd_cleanup(rootless_peers_done) struct rootless_peers peers = {};
+        nd_autoerror struct nd_error *error = rootless_peers_read(overlay->plan.file, &peers);
+        nd_autofree char *written = nullptr, *used = nullptr;
+
+        if (error)
+                return nd_strdup(nd_error_text(error));
+        written = rootless_peers_format(&peers);
+        used = rootless_peers_format(&overlay->peers);
+        if (nd_streq(written, used))
+                return nullptr;
+        return nd_strdup("it has changed; unless it is applied within 2 s, the log of the node's network has the reason");
+}
+
+static bool read_overlay(const struct rootless_node *node, struct overlay *ret) {
+        nd_autoerror struct nd_error *error = rootless_overlay_plan_load(node, &ret->plan);
+
+        if (!error)
+                error = rootless_overlay_list_load(node, &ret->peers);
+        if (error)
+                return false;
+        ret->refused = compare_with_file(ret);
+        return true;
+}
+
+static void print_peer(const struct rootless_peer *peer) {
+        nd_autofree char *host = rootless_peer_host_text(peer);
+        char pods[ND_ADDRESS_TEXT];
+
+        printf("             %s: pods %s/%u, by %s\n", peer->name, nd_netlink_address_text(&peer->pods, pods),
+               peer->pods.prefix, host);
+}
+
+static void print_peers(const struct rootless_node *node) {
+        nd_cleanup(overlay_done) struct overlay overlay = {};
+        size_t others = 0;
+
+        if (!read_overlay(node, &overlay))
+                return;
+        printf("  peers      %zu, of %s; pods of this node %s, MTU %u\n", overlay.peers.count - 1, overlay.plan.file,
+               overlay.plan.pods_text, overlay.plan.mtu);
+        nd_vector_each (peer, &overlay.peers) {
+                if (!nd_streq(peer->name, overlay.plan.name) && others++ < PEERS_SHOWN)
+                        print_peer(peer);
+        }
+        if (others > PEERS_SHOWN)
+                printf("             and %zu more: nodens-rootless status --json\n", others - PEERS_SHOWN);
+        if (overlay.refused)
+                printf("             ERROR: the file is not in force: %s\n", overlay.refused);
+}
+
+static void add_peer(struct nd_json_out *out, const struct rootless_peer *peer) {
+        nd_autofree char *host = rootless_peer_host_text(peer), *pods = nullptr;
+        char address[ND_ADDRESS_TEXT];
+
+        pods = nd_format("%s/%u", nd_netlink_address_text(&peer->pods, address), peer->pods.prefix);
+        nd_json_open(out, nullptr, '{');
+        nd_json_string(out, "name", peer->name);
+        nd_json_string(out, "pods", pods);
+        nd_json_string(out, "host", host);
+        nd_json_close(out, '}');
+}
+
+static void add_peers(struct nd_json_out *out, const struct rootless_node *node) {
+        nd_cleanup(overlay_done) struct overlay overlay = {};
+
+        if (!read_overlay(node, &overlay))
+                return;
+        nd_json_open(out, "overlay", '{');
+        nd_json_string(out, "file", overlay.plan.file);
+        nd_json_string(out, "error", overlay.refused);
+        nd_json_string(out, "pods", overlay.plan.pods_text);
+        nd_json_number(out, "mtu", overlay.plan.mtu);
+        nd_json_open(out, "peers", '[');
+        nd_vector_each (peer, &overlay.peers) {
+                if (!nd_streq(peer->name, overlay.plan.name))
+                        add_peer(out, peer);
+        }
+        nd_json_close(out, ']');
+        nd_json_close(out, '}');
+}
+
+/* ---- components ---- */
 
 static void add_state(struct nd_json_out *out, const struct rootless_component_state *state) {
         nd_json_string(out, "state", state->state);
@@ -145,6 +246,7 @@ static void print_json(struct nd_json_out *out, const struct rootless_node *node
         nd_json_string(out, "data", record->data);
         nd_json_string(out, "cgroup", record->cgroup);
         nd_json_string(out, "controllers", controllers);
+        add_peers(out, node);
         print_components(node, out);
         nd_json_close(out, '}');
 }
@@ -166,8 +268,10 @@ static bool show_node(const char *name, struct nd_json_out *out) {
                 print_json(out, &node, &record, rootless_supervisor_helper_pid(&node), controllers);
         else
                 print_text(&node, &record, rootless_supervisor_helper_pid(&node), controllers);
-        if (!out)
+        if (!out) {
+                print_peers(&node);
                 print_components(&node, nullptr);
+        }
         return true;
 }
 

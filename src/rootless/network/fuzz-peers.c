@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fuzz-peers.c - an accepted list of nodes has no two networks that overlap, and each of its nodes
- * has an overlay that init accepts and a filter that the forwarder accepts */
+/* fuzz-peers.c - an accepted list of nodes has no two networks that overlap, each of its nodes has
+ * an overlay that init accepts and a filter that the forwarder accepts, and the list as it is
+ * written for `status` parses to the same */
 #include <string.h>
 
 #include <unit/fuzz.h>
@@ -27,6 +28,16 @@ static void use(const struct rootless_peers *peers, const struct rootless_peer *
         rootless_vxlan_filter_free(filter);
 }
 
+static void parse_again(const struct rootless_peers *peers) {
+        nd_autofree char *text = rootless_peers_format(peers), *second = nullptr;
+        nd_cleanup(rootless_peers_done) struct rootless_peers again = {};
+        nd_autoerror struct nd_error *error = rootless_peers_parse(text, strlen(text), &again);
+
+        fuzz_require(!error && again.count == peers->count && again.mtu == peers->mtu);
+        second = rootless_peers_format(&again);
+        fuzz_require(nd_streq(text, second));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_cleanup(rootless_peers_done) struct rootless_peers peers = {};
         nd_autoerror struct nd_error *error = rootless_peers_parse((const char *) data, size, &peers);
@@ -41,5 +52,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
                 }
         }
         use(&peers, &peers.items[peers.count - 1]);
+        parse_again(&peers);
         return 0;
 }

@@ -211,6 +211,28 @@ struct nd_error *rootless_peers_read(const char *path, struct rootless_peers *re
         return nd_error_wrap(rootless_peers_parse(text, length, ret), "%s", path);
 }
 
+char *rootless_peer_host_text(const struct rootless_peer *peer) {
+        char address[ND_ADDRESS_TEXT];
+
+        (void) nd_netlink_address_text(&peer->host, address);
+        return nd_format(peer->host.family == AF_INET ? "%s:%u" : "[%s]:%u", address, peer->port);
+}
+
+char *rootless_peers_format(const struct rootless_peers *peers) {
+        nd_autotext struct nd_text text = ND_TEXT(2 * PEERS_BYTES);
+
+        nd_vector_each (peer, peers) {
+                nd_autofree char *host = rootless_peer_host_text(peer);
+                char pods[ND_ADDRESS_TEXT];
+
+                nd_text_addf(&text, "%s %s/%u %s\n", peer->name, nd_netlink_address_text(&peer->pods, pods), peer->pods.prefix,
+                             host);
+        }
+        if (peers->mtu)
+                nd_text_addf(&text, "mtu %u\n", peers->mtu);
+        return nd_text_steal(&text);
+}
+
 struct nd_error *rootless_peers_find(const struct rootless_peers *peers, const char *name, const struct rootless_peer **ret) {
         nd_vector_each (peer, peers) {
                 if (nd_streq(peer->name, name)) {

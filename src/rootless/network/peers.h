@@ -45,6 +45,11 @@ void rootless_peers_done(struct rootless_peers *peers);
 [[nodiscard]] struct nd_error *rootless_peers_parse(const char *text, size_t length, struct rootless_peers *ret);
 [[nodiscard]] struct nd_error *rootless_peers_read(const char *path, struct rootless_peers *ret);
 
+/* The list as a file that parses to it. */
+[[nodiscard]] char *rootless_peers_format(const struct rootless_peers *peers);
+/* ADDRESS:PORT of a node's host, the address in brackets if it is IPv6. */
+[[nodiscard]] char *rootless_peer_host_text(const struct rootless_peer *peer);
+
 /* The line of a node. */
 [[nodiscard]] struct nd_error *rootless_peers_find(const struct rootless_peers *peers, const char *name,
                                                    const struct rootless_peer **ret);

@@ -48,6 +48,25 @@ static void hosts_may_have_ipv6_addresses([[maybe_unused]] void **state) {
         assert_int_equal(peers.items[2].host.family, AF_INET6);
 }
 
+static void a_list_is_written_with_all_ports([[maybe_unused]] void **state) {
+        static const struct {
+                const char *read, *written;
+        } rows[] = {
+                {"# nodes\na 10.1.0.0/24 192.0.2.1\n\nb 10.2.0.0/16 192.0.2.1:9000 # two\nmtu 1400\n",
+                 "a 10.1.0.0/24 192.0.2.1:8472\nb 10.2.0.0/16 192.0.2.1:9000\nmtu 1400\n"},
+                {"a 10.1.0.0/16 2001:db8::1\n", "a 10.1.0.0/16 [2001:db8::1]:8472\n"},
+        };
+
+        for (size_t i = 0; i < nd_count_of(rows); i++) {
+                nd_cleanup(rootless_peers_done) struct rootless_peers peers = {};
+                nd_autofree char *text = nullptr;
+
+                expect_ok(parse(rows[i].read, &peers));
+                text = rootless_peers_format(&peers);
+                assert_string_equal(text, rows[i].written);
+        }
+}
+
 static void two_nodes_of_a_host_need_different_ports([[maybe_unused]] void **state) {
         nd_cleanup(rootless_peers_done) struct rootless_peers peers = {};
 
@@ -159,6 +178,7 @@ int main(void) {
                 cmocka_unit_test(two_nodes_of_a_host_need_different_ports),
                 cmocka_unit_test(a_node_cannot_claim_the_network_of_another),
                 cmocka_unit_test(malformed_lists_are_refused_with_the_line),
+                cmocka_unit_test(a_list_is_written_with_all_ports),
                 cmocka_unit_test(a_list_has_limits),
                 cmocka_unit_test(the_mtu_leaves_room_for_the_headers),
                 cmocka_unit_test(init_gets_the_overlay_that_was_made),

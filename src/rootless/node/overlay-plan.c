@@ -111,3 +111,17 @@ struct nd_error *rootless_overlay_plan_load(const struct rootless_node *node, st
         *ret = nd_take(plan, (struct rootless_overlay_plan) {});
         return nullptr;
 }
+
+struct nd_error *rootless_overlay_list_save(const struct rootless_node *node, const struct rootless_peers *peers) {
+        nd_autofree char *text = rootless_peers_format(peers);
+
+        return nd_file_replace_unsynced(node->fd, OVERLAY_LIST, text, strlen(text), 0600);
+}
+
+struct nd_error *rootless_overlay_list_load(const struct rootless_node *node, struct rootless_peers *ret) {
+        nd_autofree char *text = nullptr;
+        size_t length;
+
+        nd_try(nd_file_read(node->fd, OVERLAY_LIST, PEERS_BYTES, &text, &length));
+        return rootless_peers_parse(text, length, ret);
+}

@@ -38,3 +38,9 @@ void rootless_overlay_plan_done(struct rootless_overlay_plan *plan);
                                                           const struct rootless_overlay_plan *plan);
 /* ND_NOT_FOUND if the node has no peers. */
 [[nodiscard]] struct nd_error *rootless_overlay_plan_load(const struct rootless_node *node, struct rootless_overlay_plan *ret);
+
+/* The list that is in force: the file may have changed since. */
+#define OVERLAY_LIST "peers"
+[[nodiscard]] struct nd_error *rootless_overlay_list_save(const struct rootless_node *node,
+                                                          const struct rootless_peers *peers);
+[[nodiscard]] struct nd_error *rootless_overlay_list_load(const struct rootless_node *node, struct rootless_peers *ret);

@@ -95,6 +95,7 @@ static struct nd_error *apply(struct rootless_overlay_follower *f) {
         nd_try(rootless_peers_read(f->plan.file, &peers));
         nd_try(nd_error_wrap(check_own(f, &peers, &own), "%s", f->plan.file));
         nd_try(send_overlay(f, &peers, own));
+        nd_try(rootless_overlay_list_save(f->node, &peers));
         free(f->filter);
         f->filter = rootless_vxlan_filter_format(&peers, own, OVERLAY_VNI);
         f->spec = (struct rootless_port_spec) {.only = own->host.family, .parent_port = own->port, .child_port = PEERS_PORT};

@@ -158,6 +158,30 @@ def test_dry_run_shows_the_network_of_the_pods(joined: Pair) -> None:
     assert "overlay   10.244.1.0/24 of 'join-alpha', MTU 1450, 1 peers by VXLAN at UDP port 8472 of the host" in shown
 
 
+def overlay_of(made: machine.Node) -> dict[str, Any]:
+    return (made.state() or {})["overlay"]
+
+
+def test_status_shows_the_peers_that_are_in_force() -> None:
+    with pair("seen", text=two_nodes("seen", port=9010)) as made:
+        assert overlay_of(made.alpha) == {"file": str(made.file), "error": None, "pods": f"{ALPHA_PODS}.0/24", "mtu": 1450, "peers": [
+            {"name": "seen-beta", "pods": f"{BETA_PODS}.0/24", "host": f"{BETA4}:9010"}]}
+        shown = rootless("status", "--name", made.alpha.name).stdout
+        assert f"  peers      1, of {made.file}; pods of this node {ALPHA_PODS}.0/24, MTU 1450\n" in shown
+        assert f"             seen-beta: pods {BETA_PODS}.0/24, by {BETA4}:9010\n" in shown
+        more = "".join(f"more-{number} 10.9.{number}.0/24 198.51.100.{number}\n" for number in range(1, 31))
+        write_list("seen", two_nodes("seen", more=more, port=9010))
+        wait_for(lambda: len(overlay_of(made.alpha)["peers"]) == 31, LIMIT, "the longer list is in force")
+        shown = rootless("status", "--name", made.alpha.name).stdout
+        assert "             and 15 more: nodens-rootless status --json\n" in shown and "more-30" not in shown
+        write_list("seen", "nonsense\n")
+        wait_for(lambda: overlay_of(made.alpha)["error"] is not None, LIMIT, "status shows that the file is not in force")
+        assert len(overlay_of(made.alpha)["peers"]) == 31
+        assert "ERROR: the file is not in force" in rootless("status", "--name", made.alpha.name).stdout
+        write_list("seen", two_nodes("seen", more="mtu 1300\n", port=9010))
+        assert "it has changed; unless it is applied within 2 s" in overlay_of(made.alpha)["error"]
+
+
 def test_two_nodes_of_one_host_with_different_ports() -> None:
     text = (f"same-1 {ALPHA_PODS}.0/24 {ALPHA4}:9001\nsame-2 {BETA_PODS}.0/24 {ALPHA4}:9002\n"
             f"same-3 {OTHER_PODS}.0/24 {BETA4}:9003\n")
