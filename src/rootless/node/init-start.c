@@ -441,14 +441,30 @@ static struct nd_error *listen_at(const char *path, int *ret_fd) {
         return nullptr;
 }
 
-static const char *why_no_namespaces(void) {
+/* The AppArmor profile that confines us. nullptr: none. */
+static char *own_profile(void) {
+        enum { PROFILE_BYTES = 512 };
         nd_autofree char *value = nullptr;
-        nd_autoerror struct nd_error *absent =
-                nd_file_read_kernel("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 16, &value);
 
-        if (!absent && value[0] == '1')
-                return "AppArmor denies user namespaces; load the profile of nodens-rootless";
-        return "'nodens check --rootless' shows what denies them";
+        nd_ignore(nd_file_read_kernel("/proc/self/attr/current", PROFILE_BYTES, &value));
+        if (!value || !strstr(value, " (enforce)"))
+                return nullptr;
+        value[strcspn(value, " \n")] = '\0';
+        return nd_take_ptr(value);
+}
+
+static struct nd_error *no_namespaces(int error) {
+        nd_autofree char *value = nullptr, *profile = own_profile();
+
+        nd_ignore(nd_file_read_kernel("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 16, &value));
+        if (profile && error == EACCES)
+                return nd_error_new(nd_error_code_of(error), error,
+                                    "create the node's namespaces (the AppArmor profile '%s' denies user namespaces; choose "
+                                    "another one, in a pod appArmorProfile.type: Unconfined)",
+                                    profile);
+        return nd_error_new(nd_error_code_of(error), error, "create the node's namespaces (%s)",
+                            value && value[0] == '1' ? "AppArmor denies user namespaces; load the profile of nodens-rootless"
+                                                     : "'nodens check --rootless' shows what denies them");
 }
 
 struct nd_error *rootless_init_start(const struct rootless_init_plan *plan, pid_t *ret_pid, int *ret_pidfd) {
@@ -467,7 +483,7 @@ struct nd_error *rootless_init_start(const struct rootless_init_plan *plan, pid_
         theirs = pair[1];
         builder = nd_sys->clone3(&arguments, sizeof arguments);
         if (builder < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "create the node's namespaces (%s)", why_no_namespaces());
+                return no_namespaces(errno);
         if (builder == 0) {
                 (void) close(ours); /* else we would not see the launcher's death */
                 builder_main(plan, theirs, listener);

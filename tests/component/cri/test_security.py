@@ -430,6 +430,7 @@ def test_the_default_apparmor_profile_is_applied_and_keeps_the_node_out_of_reach
             "0",
         ]
         assert (one.execute("mkdir /m && mount -t tmpfs none /m").code == 0) == pods.users
+        assert (one.execute("unshare --user true").code == 0) == pods.users
         one.stop(10)
         assert one.status().exit_code == 9, "the stop signal did not arrive"
     free = {"apparmor": pods.pb.SecurityProfile(profile_type=pods.pb.SecurityProfile.Unconfined)}
