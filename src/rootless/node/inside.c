@@ -191,7 +191,8 @@ struct nd_error *rootless_inside_require_cgroup(const char *cgroup) {
         return nd_error_new(ND_PRECONDITION, 0,
                             "%s%s, so pods would have no limits; start the container with a cgroup that it can write (podman "
                             "run --security-opt unmask=/sys/fs/cgroup or unmask=ALL, with cgroup v2 and a delegated cgroup of "
-                            "the user), or accept that with --no-cgroups",
+                            "the user; in a pod a runtime handler of nodens-cri with writableCgroups), or accept that with "
+                            "--no-cgroups",
                             cgroup ? "controllers missing in the container's cgroup: " : "the container's cgroup is read-only",
                             cgroup ? missing : "");
 }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A device plugin that offers /dev/fuse four times, run on the node: device_plugin.py RESOURCE [NAME|PERMISSIONS].
+"""A device plugin that offers a device four times, run on the node: device_plugin.py RESOURCE [NAME|PERMISSIONS [DEVICE]].
 
-With NAME, which has a '=', it answers with this CDI device instead; PERMISSIONS of the device are rw otherwise.
+With NAME, which has a '=', it answers with this CDI device instead; PERMISSIONS of the device are rw otherwise. DEVICE is /dev/fuse
+unless another one is given.
 
 The kubelet's device plugin API (v1beta1) has four small messages here, which are written by hand: a program without generated code.
 """
@@ -13,8 +14,8 @@ from pathlib import Path
 import grpc
 
 DIRECTORY = "/var/lib/kubelet/device-plugins"
-SOCKET = f"{DIRECTORY}/story-fuse.sock"
-DEVICE = "/dev/fuse"
+SOCKET = f"{DIRECTORY}/story-device.sock"
+DEVICE = sys.argv[3] if len(sys.argv) > 3 else "/dev/fuse"
 ANSWER = sys.argv[2] if len(sys.argv) > 2 else "rw"
 
 
@@ -26,7 +27,7 @@ def field(number: int, data: bytes | str) -> bytes:
 
 
 def list_and_watch(_request: bytes, context: grpc.ServicerContext):
-    yield b"".join(field(1, field(1, f"fuse-{number}") + field(2, "Healthy")) for number in range(4))
+    yield b"".join(field(1, field(1, f"device-{number}") + field(2, "Healthy")) for number in range(4))
     while context.is_active():
         time.sleep(1)
 

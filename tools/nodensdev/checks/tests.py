@@ -337,6 +337,8 @@ SUITES = {
     "rootless-node-kills": Suite("50 kills of each part of a rootless node; two minutes without an API server",
                                  pytest_on_machine("tests/cluster/scenarios/rootless/test_kills.py", "-s", "-k", "killed or away",
                                                    "--kills", "50", "--api-away", "120"), default=False),
+    "rootless-pod": Suite("a rootless node in a pod with hostUsers: false, which joins the pod's own cluster",
+                          with_archives(pytest_on_machine("tests/cluster/scenarios/rootless-inside")), default=False),
     "rootless-node-ids": Suite("pods with hostUsers: false on a rootless node in a cluster",
                                pytest_on_machine("tests/cluster/scenarios/rootless-ids"), default=False),
     "guard": Suite("admission beside a stock API server, without nodes",
@@ -367,7 +369,7 @@ GROUPS = (
     ("long: sizes, soaks and chaos",
      ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
     ("nightly: random search and measured bounds", ("nightly",)),
-    ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*", "rootless-node*")),
+    ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*", "rootless-node*", "rootless-pod")),
     ("component: a program of ours with real peers",
      ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
 )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Container images for tests, made here: upstream's (`e2e`), the project's own (`own`) and an engine that runs in a container (`podman`).
+"""Container images for tests, made here: upstream's (`e2e`), the project's own (`own`), an engine that runs in a container (`podman`) and
+a rootless node that does (`node`).
 
     archive = images.archive("e2e")     # an OCI archive for `ctr images import`
     layout = images.layout("own")       # the same, unpacked, for pushing
@@ -12,11 +13,11 @@ from types import ModuleType
 
 from ..command import Command, Failure
 from ..env import cache, machine
-from . import debian, layer, own, podman, upstream
+from . import debian, layer, node, own, podman, upstream
 from . import layout as layout_module
 from .layout import Layout
 
-SETS: dict[str, ModuleType] = {"e2e": upstream, "own": own, "podman": podman}
+SETS: dict[str, ModuleType] = {"e2e": upstream, "own": own, "podman": podman, "node": node}
 SERVED = ("e2e", "own")    # by a registry by default: what tests of pulls need
 
 
