@@ -29,6 +29,7 @@ INNER, OUTER = "inner", "node1"       # nodes; the first is a pod of the second
 IMAGE, BUSYBOX = f"{own.NAME}/node:1", f"{own.NAME}/inner:1"
 ARCHIVE = "/usr/share/node/archive.tar"
 HANDLER = "runtimeHandlers:\n- name: nested\n  writableCgroups: true\n"
+LABEL = "kubernetes.io/running-in-user-namespace"
 IDS = 65536
 API = addresses.CONTROL_PLANE
 NAMES = ("nodens-holder", "nodens-rootless")    # processes of the inner node
@@ -153,7 +154,7 @@ def test_the_node_in_the_pod_is_one_of_the_cluster(inner: Person) -> None:
     node = inner.get("node", INNER)
     found = {one["type"]: one["address"] for one in node["status"]["addresses"]}
     assert found["InternalIP"] == inner.status(INNER)["podIP"]
-    inner.until(lambda: inner.get("node", INNER)["metadata"]["labels"].get("kubernetes.io/running-in-user-namespace") == "true", "the label")
+    inner.until(lambda: inner.get("node", INNER)["metadata"]["labels"].get(LABEL) == "true", "the label")
 
 
 def test_it_runs_a_pod_with_limits_logs_and_exec(inner: Person) -> None:
