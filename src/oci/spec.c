@@ -388,6 +388,11 @@ struct nd_error *nd_spec_format(const struct nd_spec *spec, struct nd_text *ret)
         put_mounts(&out, spec);
         put_hooks(&out, spec);
         put_linux(&out, spec);
+        if (spec->no_subgroup) {
+                nd_json_open(&out, "annotations", '{');
+                nd_json_string(&out, "run.oci.systemd.subgroup", "");
+                nd_json_close(&out, '}');
+        }
         nd_json_close(&out, '}');
         return finished(ret);
 }

@@ -2,7 +2,7 @@
 /* spec.h - OCI's runtime spec (config.json), written from plain structs
  *
  * Only the parts that nodens uses. All decisions are the caller's. There is no place for
- * annotations, so none can reach the engine. Structs own their contents. */
+ * annotations of others, so none can reach the engine. Structs own their contents. */
 #pragma once
 
 #include <sys/types.h>
@@ -121,6 +121,8 @@ struct nd_spec {
         struct nd_spec_resources resources;
         nd_vector(struct nd_spec_hook) hooks;
         char *cgroup; /* linux.cgroupsPath, as the engine's cgroup manager expects it */
+        /* With crun and systemd: the process runs in the scope itself, not in a cgroup below it. */
+        bool no_subgroup;
         struct nd_strings masked, read_only;
         /* Of the root: "rprivate", "rslave", "rshared"; nullptr = the engine's default. Static. */
         const char *propagation;

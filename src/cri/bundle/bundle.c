@@ -336,6 +336,8 @@ static struct nd_error *begin_spec(const struct cri_bundle_plan *plan, char *roo
         add_namespaces(plan, spec);
         if (!plan->config->without_cgroups)
                 cri_resources_describe(&request_of(plan)->resources, parent, &spec->resources);
+        /* a container that creates cgroups must not have processes in the topmost one */
+        spec->no_subgroup = plan->config->systemd_cgroups && !writes_cgroups(plan);
         return cri_resources_cgroup(plan->config, parent, plan->container->id, &spec->cgroup);
 }
 
@@ -545,6 +547,21 @@ struct nd_error *cri_bundle_make(void *argument, int *ret_fd) {
         nd_autofree char *directory = cri_path_of_container(plan->config, plan->container);
 
         return plan->image ? make_for_image(plan, directory, ret_fd) : make_for_init(plan, directory, ret_fd);
+}
+
+struct nd_error *cri_bundle_cgroup(const char *directory, char **ret) {
+        nd_autofree char *path = nd_format("%s/config.json", directory), *text = nullptr;
+        nd_autoerror struct nd_error *error = nullptr;
+        nd_autojson yyjson_doc *doc = nullptr;
+        const char *given;
+        size_t length;
+
+        error = nd_file_read(AT_FDCWD, path, ND_SPEC_CEILING, &text, &length);
+        if (error)
+                return nd_error_code(error) == ND_NOT_FOUND ? nullptr : nd_take_ptr(error);
+        nd_try(nd_json_parse(text, length, ND_SPEC_CEILING, &doc));
+        given = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(yyjson_doc_get_root(doc), "linux"), "cgroupsPath"));
+        return given ? cri_resources_cgroup_path(given, ret) : nullptr;
 }
 
 struct nd_error *cri_bundle_undo(const char *directory) {

@@ -82,21 +82,23 @@ struct nd_error *cri_resources_cgroup(const struct cri_config *config, const cha
                 return nullptr;
         }
         nd_try(slice_of(parent, &slice));
-        *ret = nd_format("%s:nodens:%s", slice, id);
+        *ret = nd_format("%s:%s:%s", slice, config->cgroup_prefix, id);
         return nullptr;
 }
 
-struct nd_error *cri_resources_cgroup_path(const struct cri_config *config, const char *parent, const char *id, char **ret) {
-        nd_autofree char *path = nullptr;
-        const char *slice = "";
+struct nd_error *cri_resources_cgroup_path(const char *given, char **ret) {
+        const char *prefix = strchr(given, ':'), *id = prefix ? strchr(prefix + 1, ':') : nullptr;
+        nd_autofree char *slice = nullptr, *path = nullptr;
 
-        if (!config->systemd_cgroups)
-                return cri_resources_cgroup(config, parent, id, ret);
-        nd_try(slice_of(parent, &slice));
-        path = nd_cgroup_slice(slice);
+        if (!prefix) {
+                *ret = nd_strdup(given);
+                return nullptr;
+        }
+        slice = nd_format("%.*s", (int) (prefix - given), given);
+        path = id ? nd_cgroup_slice(slice) : nullptr;
         if (!path)
-                return nd_error_new(ND_INVALID, 0, "cgroup parent '%s' is too long", parent);
-        *ret = nd_format("%s/nodens-%s.scope", path, id);
+                return nd_error_new(ND_INVALID, 0, "invalid cgroup '%s'", given);
+        *ret = nd_format("%s/%.*s-%s.scope", path, (int) (id - prefix - 1), prefix + 1, id + 1);
         return nullptr;
 }
 

@@ -11,14 +11,12 @@
  * means no swap. */
 void cri_resources_describe(const struct cri_resource_request *request, const char *parent, struct nd_spec_resources *ret);
 
-/* linux.cgroupsPath in crun's format: "<slice>:nodens:<id>" or "<parent>/<id>". */
+/* linux.cgroupsPath in crun's format: "<slice>:<prefix>:<id>" or "<parent>/<id>". */
 [[nodiscard]] struct nd_error *cri_resources_cgroup(const struct cri_config *config, const char *parent, const char *id,
                                                     char **ret);
 
-/* Where crun creates that cgroup: below the mount, with a leading slash. Used to find a
- * container when crun was interrupted before it reported one. */
-[[nodiscard]] struct nd_error *cri_resources_cgroup_path(const struct cri_config *config, const char *parent, const char *id,
-                                                         char **ret);
+/* Where crun creates that cgroup: below the mount, with a leading slash. */
+[[nodiscard]] struct nd_error *cri_resources_cgroup_path(const char *given, char **ret);
 
 /* The OOM score to set: the wanted one within the kernel's range, but without CAP_SYS_RESOURCE
  * not below our own. */

@@ -5,7 +5,7 @@
 #include <unit/expect.h>
 
 static struct nd_error *cgroup_of(bool systemd, const char *parent, char **ret) {
-        struct cri_config config = {.systemd_cgroups = systemd};
+        struct cri_config config = {.systemd_cgroups = systemd, .cgroup_prefix = (char *) "cri-containerd"};
 
         return cri_resources_cgroup(&config, parent, "id", ret);
 }
@@ -17,33 +17,30 @@ static void expect_cgroup(bool systemd, const char *parent, const char *expected
         expect_text(path, expected);
 }
 
-static void expect_path(bool systemd, const char *parent, const char *expected) {
-        struct cri_config config = {.systemd_cgroups = systemd};
+static void expect_path(const char *given, const char *expected) {
         nd_autofree char *path = nullptr;
 
-        expect_ok(cri_resources_cgroup_path(&config, parent, "id", &path));
+        expect_ok(cri_resources_cgroup_path(given, &path));
         assert_string_equal(path, expected);
 }
 
 static void the_cgroup_path_is_known_for_both_drivers([[maybe_unused]] void **state) {
-        struct cri_config config = {.systemd_cgroups = true};
         nd_autofree char *path = nullptr;
 
-        expect_path(false, "/kubepods/burstable/podX", "/kubepods/burstable/podX/id");
-        expect_path(false, "", "/nodens/id");
-        expect_path(true, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice",
-                    "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice/nodens-id.scope");
-        expect_path(true, "a-b-c.slice", "/a.slice/a-b.slice/a-b-c.slice/nodens-id.scope");
-        expect_path(true, "", "/system.slice/nodens-id.scope");
-        expect_error(cri_resources_cgroup_path(&config, "/kubepods/podX", "id", &path), ND_INVALID, "is not a slice");
+        expect_path("/kubepods/burstable/podX/id", "/kubepods/burstable/podX/id");
+        expect_path("kubepods-burstable-podX.slice:cri-containerd:id",
+                    "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice/cri-containerd-id.scope");
+        expect_path("system.slice:nodens:id", "/system.slice/nodens-id.scope");
+        expect_error(cri_resources_cgroup_path("/kubepods/podX:a:id", &path), ND_INVALID, "invalid cgroup");
+        expect_error(cri_resources_cgroup_path("system.slice:a", &path), ND_INVALID, "invalid cgroup");
 }
 
 static void both_cgroup_drivers_get_the_kubelets_parent_in_their_format([[maybe_unused]] void **state) {
         expect_cgroup(false, "/kubepods/burstable/podX", "/kubepods/burstable/podX/id");
         expect_cgroup(false, "", "/nodens/id");
         expect_cgroup(true, "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podX.slice",
-                      "kubepods-burstable-podX.slice:nodens:id");
-        expect_cgroup(true, "", "system.slice:nodens:id");
+                      "kubepods-burstable-podX.slice:cri-containerd:id");
+        expect_cgroup(true, "", "system.slice:cri-containerd:id");
 }
 
 static void a_parent_that_does_not_fit_the_driver_is_refused([[maybe_unused]] void **state) {

@@ -39,6 +39,8 @@ void cri_config_done(struct cri_config *config) {
         free(config->crun);
         free(config->monitor);
         free(config->init);
+        free(config->cgroup_prefix);
+        free(config->runtime_name);
         free(config->cni_config);
         free(config->cni_plugins);
         free(config->seccomp_profile);
@@ -70,6 +72,8 @@ void cri_config_init(struct cri_config *ret) {
                 .monitor = nd_strdup(ND_LIBEXEC "/nodens-mon"),
                 .init = nd_strdup("catatonit"),
                 .systemd_cgroups = true,
+                .cgroup_prefix = nd_strdup("cri-containerd"),
+                .runtime_name = nd_strdup("nodens"),
                 .cni_config = nd_strdup("/etc/cni/net.d"),
                 .cni_plugins = nd_strdup("/opt/cni/bin:/usr/lib/cni"),
                 .seccomp_profile = nd_strdup("/usr/share/containers/seccomp.json"),
@@ -91,6 +95,7 @@ struct key {
                 KEY_NUMBER,
                 KEY_NAMES,
                 KEY_DRIVER,
+                KEY_LABEL,
                 KEY_ENDPOINT,
                 KEY_HANDLERS,
                 KEY_BOOL
@@ -116,6 +121,8 @@ static const struct key keys[] = {
         {"monitor", KEY_PROGRAM, offsetof(struct cri_config, monitor), 0, 0},
         {"init", KEY_PROGRAM, offsetof(struct cri_config, init), 0, 0},
         {"cgroupDriver", KEY_DRIVER, offsetof(struct cri_config, systemd_cgroups), 0, 0},
+        {"cgroupPrefix", KEY_LABEL, offsetof(struct cri_config, cgroup_prefix), 0, 0},
+        {"runtimeName", KEY_LABEL, offsetof(struct cri_config, runtime_name), 0, 0},
         {"cniConfig", KEY_PATH, offsetof(struct cri_config, cni_config), 0, 0},
         {"cniPlugins", KEY_PATHS, offsetof(struct cri_config, cni_plugins), 0, 0},
         {"seccompProfile", KEY_PATH, offsetof(struct cri_config, seccomp_profile), 0, 0},
@@ -251,11 +258,20 @@ bool cri_config_handler(const struct cri_config *config, const char *name, struc
         return false;
 }
 
-/* A RuntimeClass handler is a DNS label. The name is also used as a directory name. */
+/* A RuntimeClass handler is a DNS label. The name is also used in names of directories and units. */
 static bool is_label(const char *name) {
         size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
         return length > 0 && length < 64 && name[length] == '\0' && name[0] != '-' && name[length - 1] != '-';
+}
+
+static struct nd_error *take_label(const struct key *key, yyjson_val *value, void *field) {
+        const char *text = yyjson_get_str(value);
+
+        if (!text || !is_label(text))
+                return nd_error_new(ND_INVALID, 0, "%s must be a name of small letters, digits and dashes", key->name);
+        nd_strset(field, text);
+        return nullptr;
 }
 
 static struct nd_error *take_handler_member(const char *key, yyjson_val *value, struct cri_runtime_handler *handler) {
@@ -327,6 +343,8 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
                         return take_paths(&keys[i], value, field);
                 case KEY_DRIVER:
                         return take_driver(&keys[i], value, field);
+                case KEY_LABEL:
+                        return take_label(&keys[i], value, field);
                 case KEY_ENDPOINT:
                         return take_endpoint(&keys[i], value, field);
                 case KEY_HANDLERS:
@@ -387,6 +405,7 @@ static void add_value(const struct key *key, const struct cri_config *config, st
         case KEY_PATH:
         case KEY_PROGRAM:
         case KEY_PATHS:
+        case KEY_LABEL:
         case KEY_ENDPOINT:
                 nd_text_add(text, *(char *const *) field);
                 return;

@@ -29,6 +29,8 @@ static char *describe(const struct cri_config *config) {
                                      config->apparmor_profiles,
                                      config->cdi,
                                      config->verifier,
+                                     config->cgroup_prefix,
+                                     config->runtime_name,
                                      config->pull_broker,
                                      config->metrics,
                                      strrchr(config->monitor, '/'),
@@ -59,7 +61,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         expect_ok(parse(
                 "socket: /a\nimages: /b\ncertificates: /c\nfetchHelper: /d\nunpackHelper: /u\nparallelPulls: 2\nparallelDownloads: 4\n"
                 "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
-                "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\nwithoutCgroups: true\ncniConfig: /j\n"
+                "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncgroupPrefix: crio\nruntimeName: containerd\nwithoutCgroups: true\ncniConfig: /j\n"
                 "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\nimageVerifier: /p\npullBroker: /q\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
                 &config));
         assert_string_equal(config.socket, "/a");
@@ -78,6 +80,8 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.monitor, "/h");
         assert_string_equal(config.init, "/i");
         assert_false(config.systemd_cgroups);
+        assert_string_equal(config.cgroup_prefix, "crio");
+        assert_string_equal(config.runtime_name, "containerd");
         assert_true(config.without_cgroups);
         assert_string_equal(config.cni_config, "/j");
         assert_string_equal(config.cni_plugins, "/k:/l");
@@ -141,6 +145,9 @@ static void an_invalid_key_or_value_is_named_in_the_error([[maybe_unused]] void 
                 {"metrics: 0.0.0.0:80\n", "metrics must be off, the absolute path"},
                 {"metrics: true\n", "metrics must be off, the absolute path"},
                 {"cgroupDriver: v2\n", "cgroupDriver must be systemd or cgroupfs"},
+                {"cgroupPrefix: a:b\n", "cgroupPrefix must be a name of small letters"},
+                {"cgroupPrefix: ../x\n", "cgroupPrefix must be a name of small letters"},
+                {"runtimeName: ''\n", "runtimeName must be a name of small letters"},
                 {"crun: bin/crun\n", "crun must be a program's name"},
                 {"crun: \"\"\n", "crun must be a program's name"},
                 {"cniPlugins: /opt\n", "cniPlugins must be a list"},

@@ -45,7 +45,8 @@ enum {
         LOG_FD = 4,
         CONSOLE_FD = 5,
         REAPS = 250,
-        CGROUPS = 4096, /* per container */
+        CGROUPS = 4096,    /* per container */
+        CGROUP_NAME = 128, /* bytes */
 };
 
 static constexpr uint64_t grace_us = 2 * ND_SECOND_US; /* from cgroup.kill until crun exits */
@@ -55,7 +56,8 @@ struct cri_exec {
         sd_event *loop; /* borrowed */
         char *id;       /* the container's */
         char *cgroup;   /* the container's; "" = none */
-        char name[24];  /* the command's cgroup below it; "" = none */
+        /* the command's cgroup below it; "" = none */
+        char name[CGROUP_NAME];
         int log;
         struct nd_child *child;
         sd_event_source *timer;
@@ -129,7 +131,8 @@ static struct nd_error *memory_file(const char *name, const char *bytes, size_t 
 
 /* ---- the cgroup ---- */
 
-/* The cgroup of the container's processes: with systemd, crun creates one inside the scope. */
+/* The cgroup of the container's processes: with systemd, crun creates one inside the scope for
+ * containers that may create cgroups, and did for every container before 0.1.0. */
 static char *cgroup_of(const struct cri_config *config, const struct cri_container *container) {
         nd_autofree char *inner = nullptr, *path = nullptr;
 
@@ -151,7 +154,9 @@ static struct nd_error *make_cgroup(struct cri_exec *exec) {
         nd_try(nd_cgroup_open(exec->cgroup, &parent));
         if (getrandom(&number, sizeof number, 0) != sizeof number)
                 return nd_error_new(ND_INTERNAL, errno, "get random bytes");
-        (void) snprintf(exec->name, sizeof exec->name, PREFIX "%016llx", (unsigned long long) number);
+        /* Monitoring agents that look only at the end of the path find the container's ID there. */
+        (void) snprintf(exec->name, sizeof exec->name, PREFIX "%016llx:cri-containerd:%s", (unsigned long long) number,
+                        exec->id);
         nd_try(nd_cgroup_make(parent, exec->name));
         return nullptr;
 }
@@ -170,7 +175,7 @@ static void kill_cgroup(const char *cgroup, const char *name) {
 /* A cgroup to remove as soon as it is empty. */
 struct reaper {
         char *cgroup;
-        char name[24];
+        char name[CGROUP_NAME];
         unsigned tries;
         bool lift; /* move its processes to the container's cgroup instead of waiting for them */
 };
@@ -237,7 +242,7 @@ void cri_exec_forget(sd_event *loop, const struct cri_config *config, const stru
         if (fd >= 0)
                 nd_ignore(nd_dir_list(fd, ".", CGROUPS, &names));
         nd_vector_each (name, &names) {
-                if (!nd_has_prefix(*name, PREFIX) || strlen(*name) != sizeof PREFIX - 1 + 16)
+                if (!nd_has_prefix(*name, PREFIX) || strlen(*name) >= CGROUP_NAME)
                         continue;
                 kill_cgroup(cgroup, *name);
                 sweep_cgroup(loop, cgroup, *name, false);

@@ -470,7 +470,7 @@ struct nd_error *cri_monitor_home(const char *id, char **ret) {
 
         nd_try(nd_cgroup_discover(&cgroup));
         if (cgroup.layout == ND_CGROUP_UNIFIED && cgroup.writable)
-                *ret = nd_format("%s/" MONITORS "/%s", nd_streq(cgroup.own, "/") ? "" : cgroup.own, id);
+                *ret = nd_format("%s/" MONITORS "/mon-%s", nd_streq(cgroup.own, "/") ? "" : cgroup.own, id);
         else
                 *ret = nd_strdup("");
         return nullptr;

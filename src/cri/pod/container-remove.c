@@ -16,7 +16,6 @@
 
 #include "base/log.h"
 #include "cri/bundle/bundle.h"
-#include "cri/bundle/resources.h"
 #include "cri/core/paths.h"
 #include "cri/core/record.h"
 #include "cri/pod/container-operation.h"
@@ -44,7 +43,6 @@ static void clearing_done(struct clearing *clearing) {
                 free(clearing->cgroups[i]);
 }
 
-/* crun reports the container's cgroup; before that, the path that crun was given is used. */
 static struct nd_error *plan_clearing(const struct cri_container_operation *operation, struct clearing *ret) {
         const struct cri_container *container = operation->container;
         const struct cri_config *config = &operation->parts->config;
@@ -57,9 +55,6 @@ static struct nd_error *plan_clearing(const struct cri_container_operation *oper
                 nd_try(cri_monitor_home(container->id, &ret->cgroups[0]));
         else
                 ret->cgroups[0] = nd_strdup(container->monitor_cgroup);
-        if (*container->cgroup == '\0')
-                return cri_resources_cgroup_path(config, container->sandbox->request.cgroup_parent, container->id,
-                                                 &ret->cgroups[1]);
         ret->cgroups[1] = nd_strdup(container->cgroup);
         return nullptr;
 }
@@ -77,10 +72,16 @@ static struct nd_error *clear_cgroup(const char *cgroup) {
 static struct nd_error *kill_work(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct clearing *clearing = argument;
 
+        nd_autofree char *given = nullptr;
+
         for (size_t i = 0; i < nd_count_of(clearing->cgroups); i++)
                 if (clearing->cgroups[i] && *clearing->cgroups[i])
                         nd_try(clear_cgroup(clearing->cgroups[i]));
-        return nullptr;
+        if (!clearing->cgroups[1] || *clearing->cgroups[1])
+                return nullptr;
+        /* crun was interrupted before it reported the container's cgroup */
+        nd_try(cri_bundle_cgroup(clearing->directory, &given));
+        return given ? clear_cgroup(given) : nullptr;
 }
 
 static struct nd_error *clear_work(void *argument, int *ret_fd) {

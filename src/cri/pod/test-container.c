@@ -14,7 +14,7 @@
 #include <unit/scratch.h>
 
 #include "base/clock.h"
-#include "cri/bundle/resources.h"
+#include "cri/bundle/bundle.h"
 #include "cri/core/paths.h"
 #include "cri/core/record-format.h"
 #include "sys/cgroup.h"
@@ -367,7 +367,7 @@ static bool has_processes(const char *cgroup) {
 
 static void undo_what_hangs(const char *create) {
         struct cri_node fixture, *f = &fixture;
-        nd_autofree char *home = nullptr, *own = nullptr, *crun = nullptr;
+        nd_autofree char *home = nullptr, *own = nullptr, *crun = nullptr, *directory = nullptr;
         struct cri_container *container;
         int fd;
 
@@ -384,7 +384,9 @@ static void undo_what_hangs(const char *create) {
                 return;
         }
         home = nd_strdup(container->monitor_cgroup);
-        expect_ok(cri_resources_cgroup_path(&f->parts.config, f->sandbox->request.cgroup_parent, container->id, &own));
+        directory = cri_path_of_container(&f->parts.config, container);
+        expect_ok(cri_bundle_cgroup(directory, &own));
+        assert_non_null(own);
         crun = nd_format("run/crun/%s", container->id);
         assert_true(has_processes(home));
         expect_ok(cri_node_remove(f, container));

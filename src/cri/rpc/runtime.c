@@ -15,11 +15,12 @@
 #endif
 
 static void handle_version(struct nd_grpc_call *call, [[maybe_unused]] const char *bytes, [[maybe_unused]] size_t length,
-                           [[maybe_unused]] void *userdata) {
+                           void *userdata) {
+        const struct cri_parts *parts = userdata;
         Runtime__V1__VersionResponse answer = RUNTIME__V1__VERSION_RESPONSE__INIT;
 
         answer.version = (char *) "0.1.0"; /* the only version that the kubelet accepts */
-        answer.runtime_name = (char *) "nodens";
+        answer.runtime_name = parts->config.runtime_name;
         answer.runtime_version = (char *) ND_VERSION;
         answer.runtime_api_version = (char *) "v1";
         cri_response_with(call, &answer.base);
