@@ -35,9 +35,30 @@ def version() -> str:
     return (TOP / "debian/changelog").read_text().split("(", 1)[1].split(")", 1)[0]
 
 
+PROGRAM_SOURCES = ("src", "debian", "units", "man", "apparmor", "meson.build", "meson.options")
+FINGERPRINT = TARGET / "fingerprint"
+
+
+def fingerprint() -> str:
+    """A hash of what the programs of the packages are made from."""
+    listed = subprocess.run(["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *PROGRAM_SOURCES], cwd=TOP,
+                            capture_output=True, check=True).stdout
+    names = sorted(name for name in filter(None, listed.decode().split("\0")) if (TOP / name).is_file())
+    return cache.key_of(*(item for name in names for item in (name, (TOP / name).read_bytes())))
+
+
+def ensure() -> dict[str, Path]:
+    """The packages by name, built unless those in build/package are of the same sources."""
+    found = {path.name: path for path in TARGET.glob(f"*_{version()}_*.deb")}
+    if not found or not FINGERPRINT.is_file() or FINGERPRINT.read_text() != fingerprint():
+        found = {path.name: path for path in build() if path.suffix == ".deb"}
+    return found
+
+
 def build() -> list[Path]:
     """Builds the packages and returns them."""
     machine.need_root("building a package")
+    made_from = fingerprint()
     with cache.scratch("package") as scratch:
         sources(scratch)
         place = chroot.Chroot(root="package", binds=(chroot.Bind(scratch, SOURCES),), cwd=SOURCES / "nodens")
@@ -46,7 +67,9 @@ def build() -> list[Path]:
                 raise Failure("dpkg-buildpackage failed; its output is above")
         TARGET.mkdir(parents=True, exist_ok=True)
         found = [path for path in scratch.iterdir() if path.name.endswith(BUILT)]
-        return sorted(Path(shutil.copy2(path, TARGET)) for path in found)
+        made = sorted(Path(shutil.copy2(path, TARGET)) for path in found)
+        FINGERPRINT.write_text(made_from)
+        return made
 
 
 ARCHIVED = ("src/nodens", "src/nodens-cri", "src/mon/nodens-mon", "src/pull/nodens-fetch", "src/pull/nodens-unpack",

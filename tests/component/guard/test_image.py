@@ -1,80 +1,126 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The image of nodens-guard, built from the Containerfile of docs/guard.md.
+"""The image of nodens-guard (`tools/dev images guard`): its size, contents and user, and that the program in it serves.
 
-buildah builds it as podman does. The base image is a least Debian 13 of this machine, because debian:13-slim cannot be pulled without
-a registry; packages come from the Debian mirror.
+`tools/dev test guard-node` runs it in a cluster, from the chart of deploy/.
 """
-import shutil
+import hashlib
+import json
+import re
+import subprocess
+import tarfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
-from nodensdev.env import chroot, root
-from nodensdev.project import BUILD, TOP
+from nodensdev import images
+from nodensdev.env import cache, chroot
+from nodensdev.images import guard
 
-IMAGE = "registry.example/nodens-guard:0.1.0"
-BASE = "docker.io/library/debian:13-slim"
-WORK = Path("/run/image")
-PRELUDE = f"""
-set -e
-cd {WORK}
-printf '[containers]\\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\\n' >containers.conf
-export CONTAINERS_CONF={WORK}/containers.conf BUILDAH_ISOLATION=chroot TMPDIR=/var/tmp
-buildah() {{ command buildah --root /var/tmp/storage --runroot /run/storage --storage-driver vfs "$@"; }}
-"""
+MEGABYTE = 1_000_000
+LIMIT = 15 * MEGABYTE
+USER = "65532:65532"
+ROOT = Path("/run/guard-image")
+PORT = 9443
 
 pytestmark = pytest.mark.image
 
 
-def containerfile() -> str:
-    """The commands of the page that write the Containerfile."""
-    page = (TOP / "docs/guard.md").read_text()
-    start = page.index("cat >Containerfile <<END\n")
-    return page[start:page.index("\nEND\n", start) + len("\nEND\n")]
+@dataclass
+class Image:
+    """The image and its one layer, unpacked below `root`."""
+
+    manifest: dict[str, Any]
+    config: dict[str, Any]
+    members: list[tarfile.TarInfo]
+    root: Path
 
 
 @pytest.fixture(scope="module")
-def inside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[chroot.Prepared]:
-    """A root with buildah, in which the image is built."""
-    work = tmp_path_factory.mktemp("image")
-    packages = [path for path in (BUILD / "package").glob("nodens-guard_*.deb") if "+" not in path.name]
-    assert packages, "`tools/dev package` has not been run"
-    shutil.copy(packages[0], work)
-    base = chroot.seen_inside(root.ensure("slim"))
-    with chroot.prepared(chroot.Chroot(root="buildah", binds=(chroot.Bind(work, WORK),), cwd=WORK)) as prepared:
-        run(prepared, f"""
-            one=$(buildah from scratch)
-            tar -C {base} -c . | tar -C "$(buildah mount "$one")" -x
-            buildah umount "$one" >&2
-            buildah commit -q "$one" {BASE} >&2
-            {containerfile()}
-            buildah build --pull=never -t {IMAGE} . >&2
-            buildah from --pull=never --name guard {IMAGE} >&2""")
-        yield prepared
+def image() -> Iterator[Image]:
+    layout = images.layout("guard")
+    manifest = json.loads(layout.blob(layout.images[guard.tag()].digest).read_bytes())
+    config = json.loads(layout.blob(manifest["config"]["digest"]).read_bytes())
+    with cache.scratch("guard-image") as work, tarfile.open(layout.blob(manifest["layers"][0]["digest"])) as tar:
+        tar.extractall(work / "root", filter="tar")
+        (work / "root").chmod(0o755)
+        yield Image(manifest, config, tar.getmembers(), work / "root")
 
 
-def run(inside: chroot.Prepared, script: str) -> str:
-    done = inside.capture(["bash", "-c", PRELUDE + script])
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
-    return done.stdout
+def test_the_image_is_small(image: Image) -> None:
+    size = sum(item["size"] for item in (*image.manifest["layers"], image.manifest["config"]))
+    print(f"guard image: {size / MEGABYTE:.1f} MB compressed, {sum(one.size for one in image.members) / MEGABYTE:.1f} MB of files")
+    assert len(image.manifest["layers"]) == 1 and size < LIMIT
 
 
-def test_the_image_runs_the_guard_as_the_user_of_the_deployment(inside: chroot.Prepared) -> None:
-    config = run(inside, f"buildah inspect --type image --format '{{{{.OCIv1.Config.User}}}} {{{{.OCIv1.Config.Entrypoint}}}}' {IMAGE}")
-    assert config.strip() == "65532:65532 [nodens-guard serve]"
-    assert run(inside, "buildah run guard -- id -u").strip() == "65532"
-    assert run(inside, "buildah run guard -- nodens-guard --version").startswith("nodens-guard ")
+def test_it_runs_the_guard_as_an_ordinary_user(image: Image) -> None:
+    config = image.config["config"]
+    assert (config["User"], config["Entrypoint"], config["Cmd"]) == (USER, ["/usr/sbin/nodens-guard"], ["serve"])
+    assert image.config["architecture"] == "amd64"
 
 
-def test_the_program_of_the_image_has_its_libraries(inside: chroot.Prepared) -> None:
-    made = run(inside, "buildah run guard -- nodens-guard certificate --address guard.example --directory /tmp")
-    assert made.startswith("/tmp/tls.crt is valid until ")
-    # with the files of a Deployment's volume it gets as far as the API server's address
-    said = run(inside, """
-        mkdir -m 755 files
-        buildah run guard -- sh -c 'cat /tmp/tls.crt' >files/tls.crt
-        buildah run guard -- sh -c 'cat /tmp/tls.key' >files/tls.key
-        cp files/tls.crt files/client-ca.crt
-        chmod 644 files/*
-        buildah run -v "$PWD/files:/etc/nodens/guard:ro" guard -- nodens-guard serve 2>&1 || true""")
-    assert "cannot start: no kubeconfig in '/etc/nodens/guard'" in said, said
+def test_it_has_one_program_and_nothing_that_its_user_may_write(image: Image) -> None:
+    files = [one for one in image.members if one.isfile()]
+    programs = [one.name for one in files if one.mode & 0o111 and ".so" not in one.name]
+    assert programs == ["usr/sbin/nodens-guard"]
+    assert not [one.name for one in image.members if re.search(r"(^|/)(sh|bash|dash|busybox|apt.*|dpkg|perl.*|python.*)$", one.name)
+                and not one.name.startswith("var/lib/dpkg") and not one.isdir()]
+    assert not [one.name for one in image.members if not one.issym() and (one.mode & 0o6022 or one.uid or one.gid)]
+
+
+def test_scanners_find_the_packages_of_its_files(image: Image) -> None:
+    known = {path.name for path in (image.root / "var/lib/dpkg/status.d").iterdir()}
+    assert {"nodens-guard", "libc6", "libmicrohttpd12t64", "libyyjson0"} <= known
+    for name in known:
+        assert re.search(r"^Version: \S+$", (image.root / f"var/lib/dpkg/status.d/{name}").read_text(), re.MULTILINE), name
+        assert (image.root / f"usr/share/doc/{name}/copyright").is_file(), name
+
+
+def test_the_same_package_gives_the_same_image(image: Image) -> None:
+    with cache.scratch("guard-image") as work:
+        again = images.Layout.create(work / "layout")
+        guard.fill(again, work)
+        assert again.images[guard.tag()].digest == images.layout("guard").images[guard.tag()].digest
+        digest = image.manifest["layers"][0]["digest"]
+        assert hashlib.sha256(again.blob(digest).read_bytes()).hexdigest() == digest.removeprefix("sha256:")
+
+
+def test_the_program_serves_on_a_read_only_root_without_privileges(image: Image, tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir(mode=0o755)
+    place = chroot.Chroot(root="build", binds=(chroot.Bind(image.root, ROOT), chroot.Bind(files, Path("/run/files"))))
+    (files / "guard.yaml").write_text("address: 127.0.0.1\nclientCA: /etc/nodens/guard/ca.crt\n")
+    # an API server that does not answer: the guard is not ready, and serves
+    (files / "kubeconfig").write_text(json.dumps({
+        "apiVersion": "v1", "kind": "Config", "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+        "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1", "certificate-authority": "/etc/nodens/guard/ca.crt"}}],
+        "users": [{"name": "u", "user": {"token": "x"}}]}))
+    script = f"""
+        mount --bind {ROOT} {ROOT}
+        mount --bind /run/files {ROOT}/etc/nodens/guard
+        inside() {{ chroot --userspec={USER} --groups= {ROOT} /usr/sbin/nodens-guard "$@"; }}
+        chroot {ROOT} /usr/sbin/nodens-guard certificate --address 127.0.0.1
+        chmod 644 /run/files/*
+        mount -o remount,bind,ro {ROOT}
+        mount -o remount,bind,ro {ROOT}/etc/nodens/guard
+        inside --version
+        inside serve --config /etc/nodens/guard/guard.yaml 2>/run/said &
+        for try in $(seq 200); do
+                curl -sk https://127.0.0.1:{PORT}/livez && break
+                sleep 0.1
+        done
+        echo
+        curl -sk https://127.0.0.1:{PORT}/readyz; echo
+        curl -sk -o /dev/null -w '%{{http_code}}\\n' -d '{{}}' https://127.0.0.1:{PORT}/validate
+        grep -E '^(Uid|Gid|CapEff|NoNewPrivs):' /proc/$!/status | tr -s '\\t' ' '
+        kill $!
+        wait $! || cat /run/said
+        """
+    with chroot.prepared(place) as inside:
+        done: subprocess.CompletedProcess[str] = inside.capture(["unshare", "-mn", "sh", "-ec", f"ip link set lo up\n{script}"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("/etc/nodens/guard/tls.crt is valid until ")
+    assert lines[1].startswith("nodens-guard ") and lines[2:5] == ["ok", "not ready", "401"], done.stdout + done.stderr
+    assert {"Uid: 65532 65532 65532 65532", "Gid: 65532 65532 65532 65532", "CapEff: 0000000000000000"} <= set(lines), done.stdout

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Container images for tests, made here: upstream's (`e2e`), the project's own (`own`), an engine that runs in a container (`podman`) and
-a rootless node that does (`node`).
+"""Container images, made here.
+
+For tests: upstream's (`e2e`), the project's own (`own`), an engine that runs in a container (`podman`) and a rootless node that does
+(`node`). For clusters: nodens-guard (`guard`).
 
     archive = images.archive("e2e")     # an OCI archive for `ctr images import`
     layout = images.layout("own")       # the same, unpacked, for pushing
@@ -13,11 +15,11 @@ from types import ModuleType
 
 from ..command import Command, Failure
 from ..env import cache, machine
-from . import debian, layer, node, own, podman, upstream
+from . import debian, guard, layer, node, own, podman, upstream
 from . import layout as layout_module
 from .layout import Layout
 
-SETS: dict[str, ModuleType] = {"e2e": upstream, "own": own, "podman": podman, "node": node}
+SETS: dict[str, ModuleType] = {"e2e": upstream, "own": own, "podman": podman, "node": node, "guard": guard}
 SERVED = ("e2e", "own")    # by a registry by default: what tests of pulls need
 
 
@@ -63,4 +65,4 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = [Command("images", "make the container images of the tests and say where they are", run, options)]
+COMMANDS = [Command("images", "make the container images of the tests and of nodens-guard, and say where they are", run, options)]
