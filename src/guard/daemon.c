@@ -14,7 +14,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "guard/server/issue.h"
 #include "sys/notify.h"
+
+static constexpr unsigned placeholder_days = 30;
 
 static void on_allocator(const char *what, const struct nd_error *error, [[maybe_unused]] void *userdata) {
         if (error)
@@ -54,24 +57,96 @@ static void warn_about_clients(const struct guard_daemon *guard) {
                        nd_field("address", guard->config.address));
 }
 
-static void on_certificate(const char *problem, time_t expires, void *userdata) {
-        struct guard_health *health = userdata;
+/* ---- certificates ---- */
 
-        health->certificate_expires = expires;
-        guard_health_set(health, GUARD_PROBLEM_CERTIFICATE, problem, true);
+/* Why the guard has no certificate of its own or no authority of clients yet; nullptr: it has. */
+static const char *missing(const struct guard_daemon *guard) {
+        if ((!guard_config_makes_certificate(&guard->config) || guard->has_certificate) &&
+            (!guard_config_reads_client_ca(&guard->config) || guard->has_client_ca))
+                return nullptr;
+        return guard->secret_problem ? guard->secret_problem : "certificates have not been read from the API server yet";
 }
+
+static void on_certificate(const char *problem, time_t expires, void *userdata) {
+        struct guard_daemon *guard = userdata;
+
+        guard->health.certificate_expires = expires;
+        guard_health_set(&guard->health, GUARD_PROBLEM_CERTIFICATE, problem ? problem : missing(guard), true);
+}
+
+static void on_secret(const struct guard_server_files *files, void *userdata) {
+        struct guard_daemon *guard = userdata;
+
+        guard->has_certificate |= files->certificate != nullptr;
+        guard->has_client_ca |= files->client_ca != nullptr;
+        guard_certificate_give(&guard->certificate, files);
+}
+
+static void on_secret_problem(const char *problem, void *userdata) {
+        struct guard_daemon *guard = userdata;
+        bool is_new = problem && (!guard->secret_problem || !nd_streq(guard->secret_problem, problem));
+
+        if (is_new && !missing(guard)) /* otherwise it is the reason for not being ready */
+                nd_log(ND_LOG_WARNING, problem);
+        if (problem)
+                nd_strset(&guard->secret_problem, problem);
+        else
+                free(nd_take_ptr(guard->secret_problem));
+        if (missing(guard))
+                guard_health_set(&guard->health, GUARD_PROBLEM_CERTIFICATE, missing(guard), true);
+}
+
+/* Until the Secret was read the port is open for probes, with a certificate that API servers do not
+ * accept, and with an authority that signs no client. */
+static struct nd_error *give_placeholders(struct guard_daemon *guard) {
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
+        nd_cleanup(guard_issued_done) struct guard_issued authority = {}, server = {};
+
+        nd_strings_add(&names, "nodens-guard");
+        nd_try(guard_issue_authority(placeholder_days, &authority));
+        nd_try(guard_issue_server(&authority, &names, placeholder_days, &server));
+        if (guard_config_makes_certificate(&guard->config))
+                guard_certificate_give(&guard->certificate, &(struct guard_server_files) {.certificate = server.certificate,
+                                                                                          .key = server.key});
+        if (guard_config_reads_client_ca(&guard->config))
+                guard_certificate_give(&guard->certificate,
+                                       &(struct guard_server_files) {.client_ca = authority.certificate});
+        return nullptr;
+}
+
+static void start_secret(struct guard_daemon *guard) {
+        bool makes = guard_config_makes_certificate(&guard->config), reads = guard_config_reads_client_ca(&guard->config);
+
+        if (makes || reads)
+                guard->secret =
+                        guard_secret_new(&(struct guard_secret_settings) {.api = guard->api,
+                                                                          .namespace = guard->namespace,
+                                                                          .service = guard->config.service,
+                                                                          .makes_certificate = makes,
+                                                                          .reads_client_ca = reads,
+                                                                          .overlap_seconds = guard->config.overlap_seconds,
+                                                                          .take = on_secret,
+                                                                          .report = on_secret_problem,
+                                                                          .userdata = guard});
+}
+
+/* ---- start ---- */
 
 static struct nd_error *start_server(struct guard_daemon *guard) {
         nd_cleanup(guard_certificate_texts_done) struct guard_certificate_texts texts = {};
         const struct guard_config *config = &guard->config;
 
         guard->certificate = (struct guard_certificate) {
-                .certificate = config->certificate, .key = config->key, .report = on_certificate, .userdata = &guard->health};
+                .certificate = guard_config_makes_certificate(config) ? "Secret " GUARD_SECRET : config->certificate,
+                .key = config->key,
+                .report = on_certificate,
+                .userdata = guard};
         if (!config->client_ca)
                 return nd_error_new(ND_INVALID, 0,
                                     "clientCA is not set: set it to the CA that signs the API servers' client certificates, "
                                     "or to 'none' to accept requests from every peer that reaches the port");
         guard->certificate.client_ca = guard_config_authenticates(config) ? config->client_ca : nullptr;
+        nd_try(give_placeholders(guard));
         nd_try(guard_certificate_read(&guard->certificate, &texts));
         nd_try(guard_server_new(
                 guard->loop,
@@ -166,6 +241,7 @@ struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
         nd_try(start_client(guard));
         nd_try(start_watches(guard));
         nd_try(start_server(guard));
+        start_secret(guard);
         /* An API server that is away must not hold up the boot of its own host: STATUS= and /readyz
          * say whether reviews are decided. */
         nd_notify_ready("reading namespaces, constraints and RBAC objects from the API server");
@@ -173,6 +249,8 @@ struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
 }
 
 void guard_daemon_done(struct guard_daemon *guard) {
+        guard_secret_free(nd_take_ptr(guard->secret));
+        free(nd_take_ptr(guard->secret_problem));
         guard_certificate_done(&guard->certificate);
         guard_health_done(&guard->health);
         guard_watches_done(&guard->watches);

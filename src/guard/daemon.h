@@ -2,6 +2,7 @@
 /* daemon.h - assembly of the guard: watches fill the store, webhooks answer reviews from it */
 #pragma once
 
+#include "guard/cluster/secret.h"
 #include "guard/server/certificate.h"
 #include "guard/webhook/routes.h"
 
@@ -21,6 +22,10 @@ struct guard_daemon {
         struct guard_routes routes;
         struct guard_server *server;
         struct guard_certificate certificate;
+        struct guard_secret *secret; /* nullptr: certificates are files */
+        /* what the secret has delivered, if it has to; until then the guard is not ready */
+        bool has_certificate, has_client_ca;
+        char *secret_problem; /* why not; nullptr: it has not failed */
         struct guard_metrics metrics;
 };
 

@@ -178,11 +178,6 @@ static struct nd_error *check_part(enum guard_install_part part, const struct gu
                         "guard-kubeconfig needs --server, the address of the API server as in `kubectl config view`");
         if (part == GUARD_INSTALL_DEPLOYMENT && !s->image)
                 return nd_error_new(ND_INVALID, 0, "deployment needs --image; docs/guard.md says how to build one");
-        if (part == GUARD_INSTALL_DEPLOYMENT && !s->client_ca_file)
-                return nd_error_new(
-                        ND_INVALID, 0,
-                        "deployment needs --client-ca-file, the authority of the API servers' client certificates; with "
-                        "kubeadm it is /etc/kubernetes/pki/ca.crt");
         return nullptr;
 }
 
@@ -211,6 +206,20 @@ static struct nd_error *check_usage(const struct guard_manifest_settings *s, int
                 nd_try(check_url("server", s->server));
         if (!s->client_certificate != !s->client_key)
                 return nd_error_new(ND_INVALID, 0, "--client-certificate and --client-key must be given together");
+        return nullptr;
+}
+
+/* A Deployment without an authority of clients would not start, unless its configuration has one. */
+static struct nd_error *check_clients(const struct guard_manifest_settings *s, const struct guard_config *config, int count,
+                                      char **names) {
+        bool configured = guard_config_reads_client_ca(config) || (config->client_ca && !guard_config_authenticates(config));
+
+        for (int i = 0; i < count; i++)
+                if (nd_streq(names[i], guard_install_part_names[GUARD_INSTALL_DEPLOYMENT]) && !s->client_ca_file && !configured)
+                        return nd_error_new(
+                                ND_INVALID, 0,
+                                "deployment needs --client-ca-file, the authority of the API servers' client certificates "
+                                "(with kubeadm /etc/kubernetes/pki/ca.crt), or clientCA: cluster in its configuration");
         return nullptr;
 }
 
@@ -251,6 +260,7 @@ static struct nd_error *print_parts(const struct guard_manifest_settings *s, int
         struct guard_install_settings manifest;
 
         nd_try(guard_config_read(s->config, &config));
+        nd_try(check_clients(s, &config, count, parts));
         nd_try(read_config_text(s->config, &config_text));
         if (s->ca_file && !nd_streq(s->ca_file, NO_CA))
                 nd_try(read_ca("ca-file", s->ca_file, &ca));
@@ -276,7 +286,9 @@ static struct nd_error *print_parts(const struct guard_manifest_settings *s, int
                                                     .own_key = s->client_key,
                                                     .image = s->image,
                                                     .client_ca = client_ca,
-                                                    .config = config_text};
+                                                    .config = config_text,
+                                                    .makes_certificate = guard_config_makes_certificate(&config),
+                                                    .reads_client_ca = guard_config_reads_client_ca(&config)};
         return print_documents(&manifest, s, count, parts);
 }
 

@@ -33,7 +33,9 @@ void guard_config_init(struct guard_config *ret) {
                                       .key = nd_format("%s/tls.key", directory),
                                       .kubeconfig = existing(directory, "kubeconfig"),
                                       .group = nd_strdup("security.nodens.io"),
+                                      .service = nd_strdup("nodens-guard"),
                                       .ids_per_pod = 65536,
+                                      .overlap_seconds = 600,
                                       .connections = 1000,
                                       .stale_seconds = 20,
                                       .allocate = true,
@@ -52,6 +54,7 @@ void guard_config_done(struct guard_config *config) {
         nd_strings_done(&config->metrics_names);
         free(config->kubeconfig);
         free(config->group);
+        free(config->service);
         free(config->namespace);
         free(config->default_mode);
         guard_standards_done(&config->standards);
@@ -60,7 +63,7 @@ void guard_config_done(struct guard_config *config) {
 
 struct key {
         const char *name;
-        enum { KEY_TEXT, KEY_PATH, KEY_NUMBER, KEY_FLAG, KEY_MODE, KEY_NAMES, KEY_AUTHORITY, KEY_STANDARDS } kind;
+        enum { KEY_TEXT, KEY_PATH, KEY_NUMBER, KEY_FLAG, KEY_MODE, KEY_NAMES, KEY_AUTHORITY, KEY_CERTIFICATE, KEY_STANDARDS } kind;
         size_t offset;
         uint32_t least, most;
 };
@@ -68,13 +71,15 @@ struct key {
 static const struct key keys[] = {
         {"address", KEY_TEXT, offsetof(struct guard_config, address), 0, 0},
         {"port", KEY_NUMBER, offsetof(struct guard_config, port), 1, 65535},
-        {"certificate", KEY_PATH, offsetof(struct guard_config, certificate), 0, 0},
+        {"certificate", KEY_CERTIFICATE, offsetof(struct guard_config, certificate), 0, 0},
         {"key", KEY_PATH, offsetof(struct guard_config, key), 0, 0},
         {"clientCA", KEY_AUTHORITY, offsetof(struct guard_config, client_ca), 0, 0},
         {"clientNames", KEY_NAMES, offsetof(struct guard_config, client_names), 0, 0},
         {"metricsNames", KEY_NAMES, offsetof(struct guard_config, metrics_names), 0, 0},
         {"kubeconfig", KEY_PATH, offsetof(struct guard_config, kubeconfig), 0, 0},
         {"group", KEY_TEXT, offsetof(struct guard_config, group), 0, 0},
+        {"service", KEY_TEXT, offsetof(struct guard_config, service), 0, 0},
+        {"rotationOverlapSeconds", KEY_NUMBER, offsetof(struct guard_config, overlap_seconds), 30, 86400},
         {"idsPerPod", KEY_NUMBER, offsetof(struct guard_config, ids_per_pod), 65536, 1u << 31},
         {"connections", KEY_NUMBER, offsetof(struct guard_config, connections), 8, 100000},
         {"staleSeconds", KEY_NUMBER, offsetof(struct guard_config, stale_seconds), 4, 600},
@@ -86,16 +91,23 @@ static const struct key keys[] = {
         {"podSecurity", KEY_STANDARDS, offsetof(struct guard_config, standards), 0, 0},
 };
 
+/* Values that are not paths. */
+static bool is_word(const struct key *key, const char *text) {
+        if (key->kind == KEY_AUTHORITY && nd_streq(text, GUARD_NO_AUTHORITY))
+                return true;
+        return (key->kind == KEY_AUTHORITY || key->kind == KEY_CERTIFICATE) && nd_streq(text, GUARD_FROM_CLUSTER);
+}
+
 static struct nd_error *take_text(const struct key *key, yyjson_val *value, char **field) {
         const char *text = yyjson_get_str(value);
 
         if (!text || !*text || memchr(text, '\0', yyjson_get_len(value)))
                 return nd_error_new(ND_INVALID, 0, "%s must be a string", key->name);
-        if (key->kind == KEY_AUTHORITY && nd_streq(text, GUARD_NO_AUTHORITY)) {
+        if (is_word(key, text)) {
                 nd_strset(field, text);
                 return nullptr;
         }
-        if ((key->kind == KEY_PATH || key->kind == KEY_AUTHORITY) && *text != '/')
+        if ((key->kind == KEY_PATH || key->kind == KEY_AUTHORITY || key->kind == KEY_CERTIFICATE) && *text != '/')
                 return nd_error_new(ND_INVALID, 0, "%s must be an absolute path", key->name);
         if (key->kind == KEY_MODE && !nd_streq(text, "off") && !nd_streq(text, "warn") && !nd_streq(text, "enforce"))
                 return nd_error_new(ND_INVALID, 0, "%s must be off, warn or enforce", key->name);
@@ -151,6 +163,14 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
 
 bool guard_config_authenticates(const struct guard_config *config) {
         return config->client_ca && !nd_streq(config->client_ca, GUARD_NO_AUTHORITY);
+}
+
+bool guard_config_makes_certificate(const struct guard_config *config) {
+        return nd_streq(config->certificate, GUARD_FROM_CLUSTER);
+}
+
+bool guard_config_reads_client_ca(const struct guard_config *config) {
+        return config->client_ca && nd_streq(config->client_ca, GUARD_FROM_CLUSTER);
 }
 
 struct nd_error *guard_config_parse(const char *text, size_t length, struct guard_config *config) {

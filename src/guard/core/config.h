@@ -14,19 +14,25 @@
 #define GUARD_CLIENT_NAME "kube-apiserver-kubelet-client"
 
 #define GUARD_NO_AUTHORITY "none" /* clientCA: clients need no certificate */
+/* certificate: guards make it and share it in a Secret; clientCA: the one that the API server
+ * publishes */
+#define GUARD_FROM_CLUSTER "cluster"
 
 struct guard_config {
         char *address;
         uint32_t port;
-        char *certificate, *key; /* paths */
-        /* path, or GUARD_NO_AUTHORITY; nullptr: not set, and the guard refuses to serve */
+        char *certificate, *key; /* paths; GUARD_FROM_CLUSTER: no files */
+        /* path, GUARD_NO_AUTHORITY or GUARD_FROM_CLUSTER; nullptr: not set, and the guard refuses to
+         * serve */
         char *client_ca;
         struct nd_strings client_names;  /* names of certificates that may request reviews */
         struct nd_strings metrics_names; /* names of certificates that may read metrics only */
         /* nullptr: the pod's service account, $KUBECONFIG or ~/.kube/config */
         char *kubeconfig;
         char *group; /* API group of the constraints */
+        char *service; /* by which API servers reach the guard, for a certificate of its own */
         uint32_t ids_per_pod;
+        uint32_t overlap_seconds; /* between the steps of a rotation of authorities */
         uint32_t connections;
         /* without contact with the API server, after which reviews are denied */
         uint32_t stale_seconds;
@@ -42,6 +48,10 @@ struct guard_config {
 
 /* Whether clients need a certificate. */
 [[nodiscard]] bool guard_config_authenticates(const struct guard_config *config);
+/* Whether the guard makes its own certificate, and whether it reads the authority of clients from
+ * the cluster. */
+[[nodiscard]] bool guard_config_makes_certificate(const struct guard_config *config);
+[[nodiscard]] bool guard_config_reads_client_ca(const struct guard_config *config);
 
 void guard_config_init(struct guard_config *ret);
 void guard_config_done(struct guard_config *config);

@@ -5,6 +5,13 @@
 #include "base/text.h"
 #include "guard/core/standards.h"
 
+#define GUARD_INSTALL_ANNOTATIONS(object)                                                                                     \
+        "(has(" object ".metadata.annotations) ? " object ".metadata.annotations : {})"
+/* CEL: a request that is not an update, or an update of what the guard looks at. */
+#define GUARD_INSTALL_CHANGES                                                                                                 \
+        "request.operation != 'UPDATE' || object.spec != oldObject.spec || " GUARD_INSTALL_ANNOTATIONS(                       \
+                "object") " != " GUARD_INSTALL_ANNOTATIONS("oldObject")
+
 struct guard_install_settings {
         const char *group;
         const char *namespace; /* of the guard's service */
@@ -31,6 +38,8 @@ struct guard_install_settings {
         const char *image;
         const char *client_ca;
         const char *config; /* nullptr: defaults */
+        /* guards make their certificate; they read the authority of clients from the cluster */
+        bool makes_certificate, reads_client_ca;
 };
 
 enum guard_install_part {

@@ -31,14 +31,21 @@ static void stamp(const struct guard_certificate *watched, struct stat stamps[st
         nd_file_stamps_take(paths, nd_count_of(paths), stamps);
 }
 
+static struct nd_error *read_text(const char *path, const char *given, char **ret) {
+        if (!given)
+                return nd_file_read_kernel(path, PEM_BYTES, ret);
+        *ret = nd_strdup(given);
+        return nullptr;
+}
+
 static struct nd_error *read_files(struct guard_certificate *watched, struct guard_certificate_texts *ret,
                                    time_t *ret_expires) {
         /* before reading: the next poll sees a change made meanwhile */
         stamp(watched, watched->stamps);
-        nd_try(nd_error_wrap(nd_file_read_kernel(watched->certificate, PEM_BYTES, &ret->certificate), CREATES));
-        nd_try(nd_error_wrap(nd_file_read_kernel(watched->key, PEM_BYTES, &ret->key), CREATES));
+        nd_try(nd_error_wrap(read_text(watched->certificate, watched->given.certificate, &ret->certificate), CREATES));
+        nd_try(nd_error_wrap(read_text(watched->key, watched->given.key, &ret->key), CREATES));
         if (watched->client_ca)
-                nd_try(nd_error_wrap(nd_file_read_kernel(watched->client_ca, PEM_BYTES, &ret->client_ca),
+                nd_try(nd_error_wrap(read_text(watched->client_ca, watched->given.client_ca, &ret->client_ca),
                                      "clientCA, the authority of the API servers' client certificates"));
         return nd_error_wrap(nd_certificate_expiry_read(ret->certificate, ret->key, ret_expires),
                              "certificate '%s' and key '%s'", watched->certificate, watched->key);
@@ -119,6 +126,24 @@ static void load_changed(struct guard_certificate *watched) {
                 nd_log(ND_LOG_INFO, "loaded a new certificate", nd_field("certificate", watched->certificate));
 }
 
+static void replace(char **field, const char *text) {
+        if (!text)
+                return;
+        if (*field)
+                explicit_bzero(*field, strlen(*field));
+        nd_strset(field, text);
+}
+
+void guard_certificate_give(struct guard_certificate *watched, const struct guard_server_files *files) {
+        replace(&watched->given.certificate, files->certificate);
+        replace(&watched->given.key, files->key);
+        replace(&watched->given.client_ca, files->client_ca);
+        if (!watched->server) /* before guard_certificate_read() */
+                return;
+        load_changed(watched);
+        check_expiry(watched);
+}
+
 static int on_look(sd_event_source *source, [[maybe_unused]] uint64_t now, void *userdata) {
         struct guard_certificate *watched = userdata;
 
@@ -142,4 +167,5 @@ struct nd_error *guard_certificate_watch(struct guard_certificate *watched, sd_e
 
 void guard_certificate_done(struct guard_certificate *watched) {
         watched->timer = sd_event_source_disable_unref(watched->timer);
+        guard_certificate_texts_done(&watched->given);
 }

@@ -11,9 +11,15 @@ enum {
         GUARD_CERTIFICATE_FILES = 3,
 };
 
+struct guard_certificate_texts {
+        char *certificate, *key, *client_ca;
+};
+
 struct guard_certificate {
         const char *certificate, *key; /* paths, the caller's */
         const char *client_ca;         /* nullptr: clients need no certificate */
+        /* Texts that do not come from files; then the paths only name them. */
+        struct guard_certificate_texts given;
         struct guard_server *server;
         /* Called with each look at the files: why API servers do not accept the certificate;
          * nullptr: no reason. */
@@ -26,10 +32,6 @@ struct guard_certificate {
         sd_event_source *timer;
 };
 
-struct guard_certificate_texts {
-        char *certificate, *key, *client_ca;
-};
-
 /* Reads all files. */
 [[nodiscard]] struct nd_error *guard_certificate_read(struct guard_certificate *watched, struct guard_certificate_texts *ret);
 void guard_certificate_texts_done(struct guard_certificate_texts *texts);
@@ -39,4 +41,6 @@ struct guard_server_files guard_certificate_files(const struct guard_certificate
  * are logged, and tried again when they change. */
 [[nodiscard]] struct nd_error *guard_certificate_watch(struct guard_certificate *watched, sd_event *loop,
                                                        struct guard_server *server);
+/* Serves with these texts from now on instead of files; nullptr: as before. */
+void guard_certificate_give(struct guard_certificate *watched, const struct guard_server_files *files);
 void guard_certificate_done(struct guard_certificate *watched);
