@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import build
+from .. import build, deploy
 from ..command import Command, Failure, one_of
 from ..env import chroot
 from ..project import INSIDE, TOOLS, TOP
@@ -136,6 +136,11 @@ def layout(inside: chroot.Prepared) -> bool:
     return inside.run(["tools/check-layers", "--circles", "src"]) == 0 and not found
 
 
+def deployed(inside: chroot.Prepared) -> bool:
+    build.ensure(inside, "gcc")
+    return report(deploy.problems(inside), "the chart and the Kustomize base are those of the guard's manifests")
+
+
 @dataclass(frozen=True)
 class Lint:
     """A word that `tools/dev lint` understands."""
@@ -153,6 +158,7 @@ CHECKS = {
     "symbols": Lint("prefixes of shared C symbols", symbol_names),
     "layout": Lint("include circles, sizes of files, folders and functions", layout),
     "python": Lint("ruff and mypy over tools and tests", python.check),
+    "deploy": Lint("files of deploy/, beside the guard's manifests", deployed),
     "cppcheck": Lint("cppcheck over the gcc build", cppcheck),
     "tidy": Lint("clang-tidy over the clang build", tidy),
     "analyzer": Lint("gcc -fanalyzer", analyzer),

@@ -177,6 +177,13 @@ def image_of_guard(inside: chroot.Prepared) -> bool:
     return pytest_on_machine("tests/component/guard/test_image.py", "-s", marks="image")(inside)
 
 
+def chart_of_guard(inside: chroot.Prepared) -> bool:
+    """The chart with the guard's own image, on a cluster."""
+    images.ensure("guard")
+    goprograms.ensure("helm")
+    return pytest_on_machine("tests/component/guard/test_chart.py", "-s", variant="gcc")(inside)
+
+
 def policy_beside_kubernetes(inside: chroot.Prepared) -> bool:
     """A share of the comparison that `tools/dev prove guard-admission` makes in full."""
     build.ensure(inside, "gcc")
@@ -349,6 +356,8 @@ SUITES = {
     "guard-node-short": Suite("of guard-node: those in the gate",
                               pytest_on_machine("tests/component/guard/test_node.py", "-s", variant="gcc", marks="gate"), default=False),
     "guard-image": Suite("the image of the guard: size, contents, user, and that it serves", image_of_guard, default=False),
+    "guard-chart": Suite("the Helm chart on a cluster: install, upgrade, rollback, rotation of authorities, removal", chart_of_guard,
+                         default=False),
     "guard-ranges": Suite("of guard: ranges of user IDs while leaders are killed",
                           pytest_on_machine("tests/component/guard/test_ranges.py", "-s", variant="gcc"), default=False),
     "testbed": Suite("guests and clusters, and that they leave nothing behind",
@@ -369,6 +378,7 @@ GROUPS = (
     ("nightly: random search and measured bounds", ("nightly",)),
     ("cluster: guests and a cluster",
      ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*", "rootless-node*", "rootless-pod")),
+    ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "guard-chart", "testbed*", "rootless-node*")),
     ("component: a program of ours with real peers",
      ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
 )
