@@ -9,8 +9,8 @@
         "(has(" object ".metadata.annotations) ? " object ".metadata.annotations : {})"
 /* CEL: a request that is not an update, or an update of what the guard looks at. */
 #define GUARD_INSTALL_CHANGES                                                                                                 \
-        "request.operation != 'UPDATE' || object.spec != oldObject.spec || " GUARD_INSTALL_ANNOTATIONS(                       \
-                "object") " != " GUARD_INSTALL_ANNOTATIONS("oldObject")
+        "request.operation != 'UPDATE' || object.spec != oldObject.spec\n"                                                    \
+        "|| " GUARD_INSTALL_ANNOTATIONS("object") "\n   != " GUARD_INSTALL_ANNOTATIONS("oldObject") "\n"
 
 struct guard_install_settings {
         const char *group;
