@@ -2,6 +2,8 @@
 #include "guard/program.h"
 
 #include "guard/certificate.h"
+#include "guard/export.h"
+#include "guard/import.h"
 #include "guard/manifest.h"
 #include "guard/serve.h"
 
@@ -25,6 +27,21 @@ static const struct nd_option_command commands[] = {
          .options = guard_certificate_options,
          .settings_size = sizeof(struct guard_certificate_settings),
          .run = guard_certificate_run},
+        {.name = "export",
+         .summary = "print the guard's rules as admission policies that API servers evaluate themselves",
+         .operands = GUARD_EXPORT_WORDS " ...",
+         .operand_values = ND_VALUES_WORDS,
+         .operand_words = "constraints user-namespaces",
+         .options = guard_export_options,
+         .settings_size = sizeof(struct guard_export_command),
+         .run = guard_export_run},
+        {.name = "import",
+         .summary = "print OpenShift's constraints as constraints of the guard",
+         .operands = "FILE ...",
+         .operand_values = ND_VALUES_FILE,
+         .options = guard_import_options,
+         .settings_size = sizeof(struct guard_import_command),
+         .run = guard_import_run},
         {},
 };
 

@@ -77,7 +77,7 @@ static const struct nd_shape_field scc_fields[] = {
         FIELD(nd_scc, "supplementalGroupsPolicy", groups_policy, TEXT),
         {},
 };
-static const struct nd_shape scc_shape = SHAPE(nd_scc, scc_fields);
+const struct nd_shape nd_scc_shape = SHAPE(nd_scc, scc_fields);
 
 static struct nd_error *check_list(const char *field, size_t count) {
         if (count <= ND_SCC_LIST)
@@ -115,7 +115,7 @@ static struct nd_error *check_lists(const struct nd_scc *scc) {
 struct nd_error *nd_scc_decode(yyjson_val *value, struct nd_arena *arena, struct nd_scc *ret) {
         struct nd_scc scc = {};
 
-        nd_try(nd_shape_decode(&scc_shape, value, arena, &scc));
+        nd_try(nd_shape_decode(&nd_scc_shape, value, arena, &scc));
         nd_try(check_lists(&scc));
         nd_scc_default(&scc, arena);
         *ret = scc;

@@ -87,6 +87,8 @@ struct nd_scc {
         const char *groups_policy;                 /* nullptr: not compared */
 };
 
+extern const struct nd_shape nd_scc_shape; /* without apiVersion and kind */
+
 /* Reads an object and applies OpenShift's defaults. */
 [[nodiscard]] struct nd_error *nd_scc_decode(yyjson_val *value, struct nd_arena *arena, struct nd_scc *ret);
 void nd_scc_default(struct nd_scc *scc, struct nd_arena *arena);
@@ -94,6 +96,9 @@ void nd_scc_default(struct nd_scc *scc, struct nd_arena *arena);
 /* Reports what OpenShift refuses when an object is written, and what would make it useless: a
  * reversed range, a strategy without its values, unknown volume types and capabilities. */
 void nd_scc_validate(const struct nd_scc *scc, struct nd_field_errors *errors);
+
+/* Sysctls that every pod may set. */
+extern const struct nd_shape_texts nd_scc_safe_sysctls;
 
 bool nd_scc_requires_user_namespace(const struct nd_scc *scc);
 bool nd_scc_allows_volume(const struct nd_scc *scc, const char *type);
