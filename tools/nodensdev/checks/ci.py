@@ -36,6 +36,7 @@ QUICK = (
     Step("clang build", ("build", "--variant", "clang"), 10),
     Step("release build", ("build", "--variant", "release"), 10),
     Step("the same under ASan + UBSan", ("test", "asan"), 15),
+    Step("chart and Kustomize base beside the guard's manifests", ("lint", "deploy"), 10),
     Step("cppcheck", ("lint", "cppcheck"), 10),
     Step("clang-tidy", ("lint", "tidy"), 25),
     Step("gcc -fanalyzer", ("lint", "analyzer"), 15),

@@ -7,7 +7,7 @@ systemd units; containerd and the kubelet are units that do not run yet. A regis
 User-mode Linux has no NAT: `<!-- do: without_nat FILE -->` takes the parts that need it out of a CNI configuration. Debian's kernel under
 QEMU has NAT, but an API server takes more than five minutes to start there.
 
-Pages bring the node into the state that they assume by `<!-- do: node containerd -->` or `<!-- do: node nodens -->`.
+Pages bring the cluster into the state that they assume by `<!-- do: node containerd -->`, `<!-- do: node nodens -->` or `<!-- do: guard -->`.
 """
 import json
 import shutil
@@ -61,6 +61,23 @@ path = sys.argv[1]
 network = json.load(open(path))
 network["plugins"] = [plugin | {{"ipMasq": False}} for plugin in network["plugins"] if plugin["type"] == "bridge"]
 json.dump(network, open(path, "w"))' "$1"
+}}
+guard() {{
+        local files=/etc/nodens/guard server
+        server=$(kubectl config view --minify -o jsonpath='{{.clusters[0].cluster.server}}')
+        dpkg -i ./nodens_*.deb ./nodens-guard_*.deb >/dev/null 2>&1
+        nodens-guard manifest crd | kubectl apply -f - >/dev/null
+        wait_until kubectl wait --for=condition=Established crd/securitycontextconstraints.security.nodens.io --timeout=1s
+        nodens-guard manifest constraints rbac | kubectl apply -f - >/dev/null
+        nodens-guard certificate --address 127.0.0.1 >/dev/null
+        ln -s /etc/kubernetes/pki/ca.crt $files/client-ca.crt
+        nodens-guard manifest guard-kubeconfig --server "$server" >$files/kubeconfig
+        systemctl start nodens-guard-token.service nodens-guard
+        nodens-guard manifest admission >/etc/kubernetes/nodens-guard-admission.yaml
+        nodens-guard manifest kubeconfig --url https://127.0.0.1:9443 >/etc/kubernetes/nodens-guard.kubeconfig
+        apiserver --admission-control-config-file=/etc/kubernetes/nodens-guard-admission.yaml
+        nodens-guard manifest webhooks --url https://127.0.0.1:9443 --ca-file $files/ca.crt | kubectl apply -f - >/dev/null
+        wait_until sh -c "systemctl show -p StatusText nodens-guard | grep -q 'ready: .*constraints'"
 }}
 apiserver() {{
         sed -i "s|^ExecStart=.*|& $*|" /etc/systemd/system/kube-apiserver.service

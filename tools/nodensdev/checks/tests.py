@@ -377,8 +377,7 @@ GROUPS = (
      ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
     ("nightly: random search and measured bounds", ("nightly",)),
     ("cluster: guests and a cluster",
-     ("stories*", "streams", "versions*", "reboot", "guard-node*", "testbed*", "rootless-node*", "rootless-pod")),
-    ("cluster: guests and a cluster", ("stories*", "streams", "versions*", "reboot", "guard-node*", "guard-chart", "testbed*", "rootless-node*")),
+     ("stories*", "streams", "versions*", "reboot", "guard-node*", "guard-chart", "testbed*", "rootless-node*", "rootless-pod")),
     ("component: a program of ours with real peers",
      ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
 )
