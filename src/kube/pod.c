@@ -112,6 +112,7 @@ static const struct nd_shape volume_device_shape = SHAPE(nd_pod_volume_device, v
 
 static const struct nd_shape_field volume_mount_fields[] = {
         FIELD(nd_pod_volume_mount, "name", name, TEXT),
+        FIELD(nd_pod_volume_mount, "mountPropagation", propagation, TEXT),
         {},
 };
 static const struct nd_shape volume_mount_shape = SHAPE(nd_pod_volume_mount, volume_mount_fields);
@@ -136,6 +137,25 @@ static const struct nd_shape_field flex_fields[] = {
         {},
 };
 static const struct nd_shape flex_shape = SHAPE(nd_pod_flex_volume, flex_fields);
+
+static const struct nd_shape_field host_path_fields[] = {
+        FIELD(nd_pod_host_path, "path", path, TEXT),
+        FIELD(nd_pod_host_path, "type", type, TEXT),
+        {},
+};
+static const struct nd_shape host_path_shape = SHAPE(nd_pod_host_path, host_path_fields);
+
+static const struct nd_shape_field empty_dir_fields[] = {
+        FIELD(nd_pod_empty_dir, "medium", medium, TEXT),
+        {},
+};
+static const struct nd_shape empty_dir_shape = SHAPE(nd_pod_empty_dir, empty_dir_fields);
+
+static const struct nd_shape_field claim_fields[] = {
+        FIELD(nd_pod_claim_source, "claimName", name, TEXT),
+        {},
+};
+static const struct nd_shape claim_shape = SHAPE(nd_pod_claim_source, claim_fields);
 
 static const struct nd_shape_field key_path_fields[] = {
         FIELD(nd_pod_key_path, "key", key, TEXT),
@@ -219,6 +239,9 @@ const char *const nd_pod_volume_source_names[ND_VOLUME_SOURCES] = {SOURCES(SOURC
 static const struct nd_shape_field volume_fields[] = {
         FIELD(nd_pod_volume, "name", name, TEXT),
         SOURCES(SOURCE_FIELD) NESTED(nd_pod_volume, "flexVolume", flex, OBJECT, flex_shape),
+        NESTED(nd_pod_volume, "hostPath", host_path, OBJECT, host_path_shape),
+        NESTED(nd_pod_volume, "emptyDir", empty_dir, OBJECT, empty_dir_shape),
+        NESTED(nd_pod_volume, "persistentVolumeClaim", claim, OBJECT, claim_shape),
         NESTED(nd_pod_volume, "projected", projected, OBJECT, projected_shape),
         {},
 };

@@ -92,6 +92,7 @@ struct nd_pod_volume_device {
 
 struct nd_pod_volume_mount {
         const char *name;
+        const char *propagation; /* mountPropagation */
 };
 
 struct nd_pod_container {
@@ -193,10 +194,26 @@ struct nd_pod_projected {
         nd_list(struct nd_pod_projected_source) sources;
 };
 
+struct nd_pod_host_path {
+        const char *path;
+        const char *type;
+};
+
+struct nd_pod_empty_dir {
+        const char *medium;
+};
+
+struct nd_pod_claim_source {
+        const char *name; /* claimName */
+};
+
 struct nd_pod_volume {
         const char *name;
         uint64_t sources; /* bits; more than one if the object is invalid */
         struct nd_pod_flex_volume *flex;
+        struct nd_pod_host_path *host_path;
+        struct nd_pod_empty_dir *empty_dir;
+        struct nd_pod_claim_source *claim;
         struct nd_pod_projected *projected;
 };
 
