@@ -2,6 +2,7 @@
 #include "cli/program.h"
 
 #include "cli/command/attach.h"
+#include "cli/command/audit.h"
 #include "cli/command/check.h"
 #include "cli/command/complete.h"
 #include "cli/command/exec.h"
@@ -127,6 +128,13 @@ static const struct nd_option_command commands[] = {
          .options = cli_lint_options,
          .settings_size = sizeof(struct cli_lint_settings),
          .run = cli_lint_run},
+        {.name = "audit",
+         .summary = "find what relies on user namespaces in a cluster, and what could have one",
+         .operands = "[FILE...]",
+         .operand_values = ND_VALUES_FILE,
+         .options = cli_audit_options,
+         .settings_size = sizeof(struct cli_audit_settings),
+         .run = cli_audit_run},
         {.name = "images",
          .summary = "list the images of nodens-cri",
          .options = cli_images_options,

@@ -12,30 +12,21 @@ enum {
 
 #define NESTED "nested-container"
 
-static const struct {
-        const char *name;
-        const char *title;
-} topics[ND_AUDIT_TOPICS] = {
-        [ND_AUDIT_NESTED_POD] = {"nested-container-pod", "pod admitted by nested-container"},
-        [ND_AUDIT_RELYING_POD] = {"user-namespace-constraint-pod",
-                                  "pod admitted by a constraint that relies on user namespaces"},
-        [ND_AUDIT_RELYING_GRANT] = {"user-namespace-constraint-grant", "grant of a constraint that relies on user namespaces"},
-        [ND_AUDIT_WEAK_NODE] = {"node-without-user-namespaces", "pod on a node that may not give it a user namespace"},
-        [ND_AUDIT_HOST_MAP] = {"host-id-map", "pod whose processes have the node's users"},
-        [ND_AUDIT_REQUIRED_TEMPLATE] = {"required-constraint-template",
-                                        "template that requires a constraint that relies on user namespaces"},
-        [ND_AUDIT_HOST_NETWORK] = {"host-network-user-namespace", "user namespace on the host's network"},
-        [ND_AUDIT_NOT_ADMITTED] = {"violates-constraints", "pod that no constraint has admitted"},
-        [ND_AUDIT_WITHOUT_NAMESPACE] = {"violates-user-namespaces", "pod without the required user namespace"},
-        [ND_AUDIT_POD_SECURITY] = {"violates-pod-security", "pod below the enforced pod security level"},
-};
-
 const char *nd_audit_topic_name(enum nd_audit_topic topic) {
-        return topics[topic].name;
-}
+        static const char *const names[ND_AUDIT_TOPICS] = {
+                [ND_AUDIT_NESTED_POD] = "nested-container-pod",
+                [ND_AUDIT_RELYING_POD] = "user-namespace-constraint-pod",
+                [ND_AUDIT_RELYING_GRANT] = "user-namespace-constraint-grant",
+                [ND_AUDIT_WEAK_NODE] = "node-without-user-namespaces",
+                [ND_AUDIT_HOST_MAP] = "host-id-map",
+                [ND_AUDIT_REQUIRED_TEMPLATE] = "required-constraint-template",
+                [ND_AUDIT_HOST_NETWORK] = "host-network-user-namespace",
+                [ND_AUDIT_NOT_ADMITTED] = "violates-constraints",
+                [ND_AUDIT_WITHOUT_NAMESPACE] = "violates-user-namespaces",
+                [ND_AUDIT_POD_SECURITY] = "violates-pod-security",
+        };
 
-const char *nd_audit_topic_title(enum nd_audit_topic topic) {
-        return topics[topic].title;
+        return names[topic];
 }
 
 /* ---- what a constraint allows ---- */

@@ -203,7 +203,6 @@ static inline bool nd_audit_is_violation(enum nd_audit_topic topic) {
 }
 
 const char *nd_audit_topic_name(enum nd_audit_topic topic); /* "nested-container-pod" */
-const char *nd_audit_topic_title(enum nd_audit_topic topic);
 
 struct nd_audit_finding {
         enum nd_audit_topic topic;
