@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nodens-guard, second half: an installation for production. The version floor and skew have checks of their own."""
+"""nodens-guard, second half: version floor, version skew, audit, installation."""
 import re
 
 from nodensdev.checks import page_commands
@@ -7,6 +7,7 @@ from nodensdev.checks.prove import Proof, check
 from nodensdev.project import TOP
 
 MINUTE = 60
+WORKLOADS_LEAST, FINDINGS = 40, 7
 EXPORTED = 80       # pods whose verdicts are compared, at least
 TASKS = ("require-user-namespaces", "rootful-images", "podman-in-a-pod", "from-openshift", "from-psp", "guard-operate", "guard-remove")
 
@@ -54,3 +55,23 @@ def tasks(proof: Proof) -> None:
         problems += page_commands.in_cluster(shown)
         proof.figure(name, f"{len(shown)} commands")
     proof.expect(not problems, "; ".join(problems))
+
+
+@check(f"point 3: nodens audit finds each of the {FINDINGS} on a prepared cluster and nothing on a clean one; reports, rights, hostile servers")
+def audit(proof: Proof) -> None:
+    passed(proof, proof.dev("test", "guard", "-k", "test_audit", timeout=20 * MINUTE).stdout, FINDINGS)
+
+
+@check(f"point 3: the verdict 'could run in a user namespace': at least {WORKLOADS_LEAST} workloads run both ways on a node, no false yes")
+def readiness(proof: Proof) -> None:
+    output = proof.dev("test", "audit-node", timeout=25 * MINUTE).stdout
+    passed(proof, output, 2)
+    found = re.search(r"^(\d+) workloads run both ways, (\d+) of them ready, false yes: (\d+), false no: (\d+)", output, re.MULTILINE)
+    proof.expect(found is not None and int(found[1]) >= WORKLOADS_LEAST and int(found[3]) == 0, "no false yes")
+    proof.figure("workloads", found[0] if found else "none")
+
+
+@check("point 3: the table of workloads is one file, which the verdict test and the run both use")
+def table(proof: Proof) -> None:
+    for path in ("tests/component/guard/test_audit.py", "tests/cluster/scenarios/test_audit.py"):
+        proof.expect("from nodenstest.audit_workloads import" in (TOP / path).read_text(), f"{path} uses the table")

@@ -133,11 +133,14 @@ void cli_audit_summarize(struct cli_audit *audit);
 
 size_t cli_audit_count(const struct cli_audit *audit, bool violations);
 void cli_audit_report_text(const struct cli_audit *audit, bool workloads);
-void cli_audit_report_json(const struct cli_audit *audit);
+/* The error: the output would exceed its limit, and nothing was printed. */
+[[nodiscard]] struct nd_error *cli_audit_report_json(const struct cli_audit *audit);
 
-/* One report per namespace, and one for the cluster with namespace "". Calls take() with each. */
-void cli_audit_policy_reports(const struct cli_audit *audit,
-                              void (*take)(const char *namespace, const char *json, void *userdata), void *userdata);
-void cli_audit_print_policy_reports(const struct cli_audit *audit);
+/* One report per namespace, and one for the cluster with namespace "". Calls take() with each. The
+ * error: reports that would be too large were left out. */
+[[nodiscard]] struct nd_error *cli_audit_policy_reports(const struct cli_audit *audit,
+                                                        void (*take)(const char *namespace, const char *json, void *userdata),
+                                                        void *userdata);
+[[nodiscard]] struct nd_error *cli_audit_print_policy_reports(const struct cli_audit *audit);
 /* Applies them to the cluster, and removes reports of namespaces that have none any more. */
 [[nodiscard]] struct nd_error *cli_audit_publish(struct cli_audit *audit);

@@ -81,7 +81,11 @@ static void look_at(const char *process, struct nd_map *found) {
 struct nd_error *cli_audit_read_maps(struct nd_map *ret) {
         nd_cleanup(nd_dir_close) DIR *proc = opendir("/proc");
         struct dirent *entry;
+        struct stat st;
 
+        /* without the right to look, every process would seem to be fine */
+        if (stat("/proc/1/ns/mnt", &st) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "read '/proc/1/ns/mnt': --node needs root");
         if (!proc)
                 return nd_error_new(nd_error_code_of(errno), errno, "open '/proc'");
         while ((entry = readdir(proc)))

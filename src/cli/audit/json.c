@@ -53,7 +53,7 @@ static void put_namespace(struct nd_json_out *out, const struct cli_audit_namesp
         nd_json_close(out, '}');
 }
 
-void cli_audit_report_json(const struct cli_audit *audit) {
+struct nd_error *cli_audit_report_json(const struct cli_audit *audit) {
         nd_autotext struct nd_text text = ND_TEXT(AUDIT_REPORT);
         struct nd_json_out out = {.text = &text, .indent = 2};
 
@@ -78,5 +78,8 @@ void cli_audit_report_json(const struct cli_audit *audit) {
                 nd_json_string(&out, nullptr, *error);
         nd_json_close(&out, ']');
         nd_json_close(&out, '}');
+        if (text.overflow)
+                return nd_error_new(ND_EXHAUSTED, 0, "the output exceeds %d bytes", AUDIT_REPORT);
         puts(nd_text_get(&text));
+        return nullptr;
 }

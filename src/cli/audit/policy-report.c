@@ -132,10 +132,12 @@ static void collect_namespaces(const struct cli_audit *audit, struct nd_map *ret
                         (void) nd_map_put(ret, workload->namespace, (void *) workload->namespace);
 }
 
-void cli_audit_policy_reports(const struct cli_audit *audit,
-                              void (*take)(const char *namespace, const char *json, void *userdata), void *userdata) {
+struct nd_error *cli_audit_policy_reports(const struct cli_audit *audit,
+                                          void (*take)(const char *namespace, const char *json, void *userdata),
+                                          void *userdata) {
         nd_cleanup(nd_map_done) struct nd_map namespaces = {};
         const struct nd_map_slot *slot;
+        size_t large = 0;
 
         collect_namespaces(audit, &namespaces);
         for (size_t at = 0; (slot = nd_map_next(&namespaces, &at));) {
@@ -143,8 +145,12 @@ void cli_audit_policy_reports(const struct cli_audit *audit,
                 struct part part = {.namespace = slot->value};
 
                 put_report(audit, &part, &text);
-                take(part.namespace, nd_text_get(&text), userdata);
+                if (text.overflow)
+                        large++;
+                else
+                        take(part.namespace, nd_text_get(&text), userdata);
         }
+        return large > 0 ? nd_error_new(ND_EXHAUSTED, 0, "%zu reports exceed %d bytes", large, REPORT_BYTES) : nullptr;
 }
 
 static void put_one([[maybe_unused]] const char *namespace, const char *json, void *userdata) {
@@ -154,10 +160,12 @@ static void put_one([[maybe_unused]] const char *namespace, const char *json, vo
         *first = false;
 }
 
-void cli_audit_print_policy_reports(const struct cli_audit *audit) {
+struct nd_error *cli_audit_print_policy_reports(const struct cli_audit *audit) {
+        struct nd_error *error;
         bool first = true;
 
         printf("{\"apiVersion\": \"v1\", \"kind\": \"List\", \"items\": [");
-        cli_audit_policy_reports(audit, put_one, &first);
+        error = cli_audit_policy_reports(audit, put_one, &first);
         printf("\n]}\n");
+        return error;
 }

@@ -72,8 +72,11 @@ struct nd_error *cli_audit_publish(struct cli_audit *audit) {
         struct publishing p = {.audit = audit};
         struct nd_error *error;
 
-        cli_audit_policy_reports(audit, apply, &p);
-        error = p.error;
+        error = cli_audit_policy_reports(audit, apply, &p);
+        if (error)
+                nd_error_free(p.error);
+        else
+                error = p.error;
         /* after an incomplete audit a missing result means nothing */
         if (!error && !cli_audit_is_incomplete(audit)) {
                 error = remove_old(&p, "policyreports");

@@ -98,13 +98,13 @@ static void print_errors(const struct cli_audit *audit) {
                 (void) fail(nd_error_new(ND_NOT_FOUND, 0, "no objects to audit found"), 0);
 }
 
-static void report(const struct cli_audit_settings *settings, const struct cli_audit *audit) {
+static struct nd_error *report(const struct cli_audit_settings *settings, const struct cli_audit *audit) {
         if (settings->json)
-                cli_audit_report_json(audit);
-        else if (settings->policy_report && !settings->apply)
-                cli_audit_print_policy_reports(audit);
-        else
-                cli_audit_report_text(audit, settings->workloads);
+                return cli_audit_report_json(audit);
+        if (settings->policy_report && !settings->apply)
+                return cli_audit_print_policy_reports(audit);
+        cli_audit_report_text(audit, settings->workloads);
+        return nullptr;
 }
 
 int cli_audit_run(void *settings_pointer, int operand_count, char **operands) {
@@ -118,7 +118,9 @@ int cli_audit_run(void *settings_pointer, int operand_count, char **operands) {
         if (error)
                 return fail(error, AUDIT_INCOMPLETE);
         print_errors(&audit);
-        report(settings, &audit);
+        error = report(settings, &audit);
+        if (error)
+                return fail(error, AUDIT_INCOMPLETE);
         if (cli_audit_is_incomplete(&audit) || audit.objects == 0)
                 return AUDIT_INCOMPLETE;
         return audit.items.count > 0 ? AUDIT_FOUND : EXIT_SUCCESS;

@@ -288,6 +288,8 @@ SUITES = {
                      default=False),
     "stories-short": Suite("of stories: those in the gate", pytest_on_machine("tests/cluster/scenarios", "--ooms", "3", marks=SHORT),
                            default=False),
+    "audit-node": Suite("workloads that nodens audit judges, run with the host's users and with a user namespace",
+                        pytest_on_machine("tests/cluster/scenarios/test_audit.py", "-s"), default=False),
     "streams": Suite("of stories: kubectl exec, cp, attach, port-forward, debug, logs, top",
                      pytest_on_machine("tests/cluster/scenarios/test_streams.py", "tests/cluster/scenarios/test_top.py", "-s"),
                      default=False),
@@ -377,7 +379,7 @@ GROUPS = (
      ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
     ("nightly: random search and measured bounds", ("nightly",)),
     ("cluster: guests and a cluster",
-     ("stories*", "streams", "versions*", "reboot", "guard-node*", "guard-chart", "testbed*", "rootless-node*", "rootless-pod")),
+     ("stories*", "streams", "audit-node", "versions*", "reboot", "guard-node*", "guard-chart", "testbed*", "rootless-node*", "rootless-pod")),
     ("component: a program of ours with real peers",
      ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
 )
