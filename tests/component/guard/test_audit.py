@@ -106,18 +106,21 @@ def prepared(audited: Plane) -> Plane:
     return audited
 
 
-@contextlib.contextmanager
-def process_of_pod(plane: Plane, uid: str) -> Iterator[None]:
-    """A process of the host's user namespace in the cgroup of a pod, as a runtime without user namespaces would start it."""
+def beside_process(plane: Plane, uid: str, *arguments: str) -> Any:
+    """The result beside a process of the host's user namespace in the cgroup of a pod, as a runtime without user namespaces starts it."""
     group = f"/sys/fs/cgroup/kubepods/pod{uid}/c"
-    script = f"mkdir -p {group} && echo $$ >{group}/cgroup.procs && echo there && exec unshare -m sleep 1000"
-    process = subprocess.Popen(plane.inside.command(["sh", "-c", script]), stdout=subprocess.PIPE, text=True)
-    try:
-        assert process.stdout and process.stdout.readline() == "there\n"
-        yield
-    finally:
-        process.kill()
-        process.wait(timeout=30)
+    words = " ".join([NODENS, "audit", "--json", "--kubeconfig", f"{STATE}/admin.kubeconfig", *arguments])
+    script = f"""
+mkdir -p {group}
+sh -c 'echo $$ >{group}/cgroup.procs && exec unshare -m sleep 1000' &
+for i in $(seq 100); do grep -q sleep /proc/$!/comm && break; sleep 0.1; done
+{words}
+status=$?
+kill $!; wait $!; rmdir {group} {group}/..
+exit $status"""
+    done = plane.inside.capture(["sh", "-c", script])
+    assert done.returncode == 1, done.stderr
+    return json.loads(done.stdout)
 
 
 def test_each_of_the_seven_is_found(prepared: Plane) -> None:
@@ -131,10 +134,9 @@ def test_each_of_the_seven_is_found(prepared: Plane) -> None:
     assert [one["name"] for one in of(output, "required-constraint-template")] == ["comes-back"]
     assert [one["name"] for one in of(output, "host-network-user-namespace")] == ["own-users-host-network"]
     uid = json.loads(prepared.kubectl("get", "pod", "root", "-n", "roots", "-o", "json"))["metadata"]["uid"]
-    with process_of_pod(prepared, uid):
-        wait_until(lambda: "host-id-map" in found(result(prepared, "--node", GOOD)), "the process in its mount namespace")
-        assert found(result(prepared, "--node", GOOD, status=1)) >= SEVEN
-        assert "host-id-map" not in found(result(prepared, "--node", PLAIN)), "the pod is on another node"
+    assert found(beside_process(prepared, uid, "--node", GOOD)) >= SEVEN
+    assert "host-id-map" not in found(beside_process(prepared, uid, "--node", PLAIN)), "the pod is on another node"
+    assert "host-id-map" not in found(result(prepared, "--node", GOOD)), "no process"
     said = audit(prepared, status=1).stdout
     assert re.search(r"^nested-container-pod +builders +Pod engine ", said, re.MULTILINE)
 
