@@ -4,10 +4,13 @@ import json
 import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from nodensdev.cluster import Options, controlplane, node, pki, rootless
+from nodensdev.cluster import Options, controlplane, handle, node, pki, rootless, supervisor, switch
 from nodensdev.cluster.handle import Process, shell_words
 from nodensdev.command import Failure
 
@@ -99,3 +102,52 @@ def test_a_process_that_has_ended_is_not_taken_for_another() -> None:
     one = Process.of(child.pid)
     child.wait()
     assert not one.is_alive()
+
+
+def test_flags_of_a_service_are_replaced_and_come_after_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handle, "CLUSTERS", tmp_path)
+    one = handle.Cluster("c")
+    one.state.mkdir()
+    controlplane.write_plan(one.state / "plan.json", [], [controlplane.Service("kube-apiserver", ["apiserver", "--a=1"])])
+    monkeypatch.setattr(handle.Cluster, "start_again", lambda self, service: None)
+    monkeypatch.setattr(switch, "answers", lambda one, service: True)
+    for more in (["--b=2"], ["--c=3"]):
+        switch.flags(one, "kube-apiserver", *more)
+        (service,) = json.loads((one.state / "plan.json").read_text())["services"]
+        assert service["argv"] == ["apiserver", "--a=1"] and service["more"] == more
+    with pytest.raises(Failure, match="no service 'etcd'"):
+        switch.flags(one, "etcd")
+
+
+def test_the_supervisor_starts_a_service_again_with_the_flags_of_the_plan(tmp_path: Path) -> None:
+    """Whether it still runs or has ended; then it is not listed as ended any more."""
+    def plan(**more: object) -> None:
+        service = {"name": "s", "argv": ["sh", "-c", 'echo "$@" >>words; exec sleep 1000', "sh", "own"], "ready": "", "env": {},
+                   "cwd": str(tmp_path), "console": False} | more
+        controlplane.replace_plan(tmp_path / "plan.json", {"setup": [], "services": [service]})
+
+    def words() -> list[str]:
+        return (tmp_path / "words").read_text().splitlines() if (tmp_path / "words").exists() else []
+
+    def until(condition: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 30
+        while not condition():
+            assert time.monotonic() < deadline, words()
+            time.sleep(0.05)
+
+    plan()
+    process = subprocess.Popen([sys.executable, supervisor.__file__], cwd=tmp_path, stdin=subprocess.PIPE)
+    assert process.stdin
+    try:
+        until(lambda: words() == ["own"])
+        process.stdin.write(b"keep\n")
+        process.stdin.close()
+        plan(more=["other"])
+        (tmp_path / "again-s").touch()
+        until(lambda: words() == ["own", "own other"] and not (tmp_path / "again-s").exists())
+        assert json.loads((tmp_path / "status.json").read_text()) == {"state": "up", "ended": {}}
+    finally:
+        for child in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split():
+            os.kill(int(child), 9)
+        process.kill()
+        process.wait()

@@ -22,3 +22,10 @@ def test_kubernetes_is_pinned() -> None:
 def test_an_unknown_set_is_named_with_those_there_are() -> None:
     with pytest.raises(Failure, match="no set of Go programs 'x'.*kubernetes"):
         goprograms.recipe_of("x")
+
+
+def test_a_set_may_report_another_version_and_the_keys_of_the_others_do_not_change() -> None:
+    relinked, plain = goprograms.recipe_of("kubelet-relinked"), goprograms.recipe_of("kubelet-33")
+    flags = goprograms.link_flags(relinked, goprograms.MODULES)
+    assert all(f"-X {variable}=v1.28.15" in flags for variable in relinked.stamps) and len(relinked.stamps) == 2
+    assert "v1.28.15" in relinked.text() and plain.text() == repr(plain) and "version=" not in plain.text()

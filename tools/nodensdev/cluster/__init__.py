@@ -5,7 +5,7 @@
     one.kubectl("get", "nodes"); one.node_exec(["crun", "--version"], node=2)
     one.end()
 
-bringup.py starts a cluster, handle.py is one that runs, controlplane.py and node.py say what is in it.
+bringup.py starts a cluster, handle.py is one that runs, switch.py changes it, controlplane.py and node.py say what is in it.
 """
 import argparse
 import os
@@ -15,20 +15,22 @@ from pathlib import Path
 
 from .. import images
 from ..command import Command, Failure
+from . import switch
 from .bringup import up
 from .handle import Cluster, every, find, reserved
-from .options import DEFAULT_NAME, Options, Webhook, add_arguments, from_arguments
+from .options import DEFAULT_NAME, KUBELETS, Options, Webhook, add_arguments, from_arguments
 
 __all__ = ["COMMANDS", "Cluster", "Options", "Webhook", "every", "find", "up"]
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="up|down|status|kubectl|logs|ssh")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="up|down|status|kubectl|kubelet|logs|ssh")
     parsers = {name: actions.add_parser(name, help=text) for name, text in (
         ("up", "start a cluster and wait until its nodes are Ready"),
         ("down", "end a cluster: nothing of it is left"),
         ("status", "show the clusters that run"),
         ("kubectl", "kubectl as the cluster's administrator; its arguments after --"),
+        ("kubelet", "give a node another kubelet, while its pods run"),
         ("logs", "show or copy a component's log, or a node's journal"),
         ("ssh", "a prompt or a command on a node"))}
     for one in parsers.values():
@@ -36,6 +38,11 @@ def options(parser: argparse.ArgumentParser) -> None:
     add_arguments(parsers["up"])
     parsers["down"].add_argument("--all", action="store_true", help="all clusters of this tree")
     parsers["kubectl"].add_argument("arguments", nargs=argparse.REMAINDER)
+    parsers["kubelet"].add_argument("version", choices=[switch.OWN, *KUBELETS], metavar="VERSION",
+                                    help=f"{switch.OWN}, the control plane's, or one of `cluster up --kubelet`")
+    parsers["kubelet"].add_argument("--gates", default="", metavar="GATE=BOOL,...", help="all its feature gates (default: none)")
+    parsers["kubelet"].add_argument("--node", type=int, default=1)
+    parsers["kubelet"].add_argument("--no-wait", action="store_true", help="do not wait until the node is Ready")
     parsers["logs"].add_argument("--to", type=Path, metavar="DIR", help="copy all logs there, the nodes' journals included")
     parsers["logs"].add_argument("component", nargs="?", help="etcd, kube-apiserver, node1, node1-console, ...")
     parsers["ssh"].add_argument("--node", type=int, default=1)
@@ -95,6 +102,12 @@ def run_kubectl(args: argparse.Namespace) -> int:
     os.execvp(command[0], command)
 
 
+def run_kubelet(args: argparse.Namespace) -> int:
+    gates = {gate: value == "true" for gate, _, value in (text.partition("=") for text in args.gates.split(",") if text)}
+    switch.kubelet(find(args.name), args.version, gates, args.node, ready=not args.no_wait)
+    return 0
+
+
 def run_logs(args: argparse.Namespace) -> int:
     one = Cluster(args.name)
     if args.to:
@@ -119,11 +132,11 @@ def run_ssh(args: argparse.Namespace) -> int:
     os.execvp(command[0], command)
 
 
-ACTIONS = {"up": run_up, "down": run_down, "status": run_status, "kubectl": run_kubectl, "logs": run_logs, "ssh": run_ssh}
+ACTIONS = {"up": run_up, "down": run_down, "status": run_status, "kubectl": run_kubectl, "kubelet": run_kubelet, "logs": run_logs, "ssh": run_ssh}
 
 
 def run(args: argparse.Namespace) -> int:
     return ACTIONS[args.action](args)
 
 
-COMMANDS = [Command("cluster", "stock Kubernetes on this machine: up, down, status, kubectl, logs, ssh", run, options)]
+COMMANDS = [Command("cluster", "stock Kubernetes on this machine: up, down, status, kubectl, kubelet, logs, ssh", run, options)]

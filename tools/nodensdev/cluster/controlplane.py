@@ -142,6 +142,10 @@ def proxy_configuration(kubeconfig: Path, host: str, masquerade_all: bool) -> di
 
 def write_plan(path: Path, setup: list[list[str]], every: list[Service]) -> None:
     """Hands the supervisor its work."""
+    replace_plan(path, {"setup": setup, "services": [asdict(service) for service in every]})
+
+
+def replace_plan(path: Path, plan: dict[str, Any]) -> None:
     partial = path.with_suffix(".new")
-    partial.write_text(json.dumps({"setup": setup, "services": [asdict(service) for service in every]}, indent=1))
+    partial.write_text(json.dumps(plan, indent=1))
     os.replace(partial, path)

@@ -124,6 +124,14 @@ class Cluster:
         """Runs a command on a node's host, as root or another user."""
         return self.run([*self.ssh_command(node, user), "--", shell_words(argv)], timeout, stdin)
 
+    def send(self, path: Path, argv: list[str], node: int = 1, timeout: float = 300) -> None:
+        """Runs a command on a node's host with a file as its standard input."""
+        with path.open("rb") as stream:
+            done = subprocess.run(self.command([*self.ssh_command(node), "--", shell_words(argv)]), stdin=stream, capture_output=True,
+                                  text=True, errors="replace", timeout=timeout)
+        if done.returncode != 0:
+            raise Failure(f"{path.name} could not be sent to {addresses.node_name(node)}: {done.stderr.strip()}")
+
     def rootless_exec(self, argv: list[str], node: int = 1, timeout: float | None = 300,
                       stdin: str | None = None) -> subprocess.CompletedProcess[str]:
         """Runs a command in a rootless node, as its root."""
@@ -134,7 +142,7 @@ class Cluster:
 
         It is not up yet when this returns.
         """
-        name, again = addresses.node_name(node), self.state / f"again-{addresses.node_name(node)}"
+        name = addresses.node_name(node)
         self.node_exec(["sh", "-c", f"(sleep 1; systemctl poweroff {'--force --force' if cut else ''}) >/dev/null 2>&1 </dev/null &"], node)
         ssh = self.ssh_command(node)
         self.run([*ssh[:-1], "-O", "exit", ssh[-1]])    # the shared connection would not notice for a minute
@@ -143,8 +151,16 @@ class Cluster:
             if time.monotonic() > deadline:
                 raise Failure(f"{name} did not power off within {timeout:.0f} s")
             time.sleep(0.2)
+        self.start_again(name)
+
+    def start_again(self, service: str, timeout: float = 120) -> None:
+        """Starts a service as the plan says now; ends it first if it runs. It is not ready yet when this returns."""
+        again = self.state / f"again-{service}"
         again.touch()
+        deadline = time.monotonic() + timeout
         while again.exists():
+            if time.monotonic() > deadline:
+                raise Failure(f"{service} was not started again within {timeout:.0f} s")
             time.sleep(0.1)
 
     def ready_nodes(self) -> list[str]:

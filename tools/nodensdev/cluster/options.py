@@ -18,9 +18,11 @@ RUNTIMES = ("containerd", "nodens")
 # Kubelets of older minors that a control plane of today may have: each has a set of
 # tests/peers/binaries.toml.
 OLD_KUBELETS = {"1.34": "kubelet-34", "1.33": "kubelet-33"}
+# Kubelets that today's control plane does not support. "relinked" is the control plane's own, linked with an older version string.
+UNSUPPORTED_KUBELETS = {"1.32": "kubelet-1.32", "1.29": "kubelet-1.29", "relinked": "kubelet-relinked"}
 # Of the next minor the API server comes along, since a kubelet must not be newer than it.
 NEXT_KUBELETS = {"1.37": "kubernetes-1.37"}
-KUBELETS = OLD_KUBELETS | NEXT_KUBELETS
+KUBELETS = OLD_KUBELETS | UNSUPPORTED_KUBELETS | NEXT_KUBELETS
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--feature-gates", default=",".join(DEFAULT_GATES), metavar="GATE=BOOL,...",
                         help=f"for all components (default: {','.join(DEFAULT_GATES)})")
     parser.add_argument("--kubelet", choices=list(KUBELETS), metavar="VERSION",
-                        help=f"a stock kubelet of an older minor: {', '.join(OLD_KUBELETS)}; "
+                        help=f"a stock kubelet of an older minor: {', '.join(OLD_KUBELETS)}; one that the control plane does not "
+                             f"support: {', '.join(UNSUPPORTED_KUBELETS)} (the control plane's, with an older version string); "
                              f"or kubelet, kube-proxy and API server of the next: {', '.join(NEXT_KUBELETS)}")
     parser.add_argument("--kubelet-gates", metavar="GATE=BOOL,...",
                         help="for the kubelet, instead of --feature-gates (default with --kubelet: none, since it does "

@@ -8,8 +8,9 @@ Theory of operation
   standard input, the cluster is on trial: when a service ends, or the caller does (end of file),
   the supervisor ends, and the pid namespace with everything in it. Afterwards it stays until the
   namespace is killed, so that the logs and the rest of a broken cluster can be inspected. A service
-  that has ended is started again when a file again-NAME is created beside the plan: so a node that
-  was powered off comes back with its disk.
+  is started again, as the plan then says, when a file again-NAME is created beside the plan; if it
+  still runs, it is ended first. So a node that was powered off comes back with its disk, and a
+  component gets other flags.
 """
 import contextlib
 import json
@@ -24,6 +25,7 @@ import urllib.request
 from typing import IO, Any
 
 POLL = 0.1
+END_TIMEOUT = 5     # the API server would wait a minute for open watches
 LOGS = "logs"
 
 
@@ -43,7 +45,7 @@ def start(service: dict[str, Any]) -> subprocess.Popen[bytes]:
         errors: IO[bytes] | int = subprocess.STDOUT
         if service["console"]:
             errors = stack.enter_context(open(f"{LOGS}/{service['name']}-console.log", "ab"))
-        return subprocess.Popen(service["argv"], stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=service["cwd"],
+        return subprocess.Popen([*service["argv"], *service.get("more", [])], stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=service["cwd"],
                                 env=os.environ | service["env"])
 
 
@@ -79,15 +81,32 @@ def look_after(running: dict[str, subprocess.Popen[bytes]], ended: dict[str, int
     return on_trial
 
 
-def start_again(services: list[dict[str, Any]], running: dict[str, subprocess.Popen[bytes]], ended: dict[str, int]) -> None:
-    """Those that have ended and are asked for."""
-    for service in services:
-        name = service["name"]
-        if name in ended and os.path.exists(f"again-{name}"):
-            running[name] = start(service)
-            del ended[name]
-            write_status("up", ended)
-            os.unlink(f"again-{name}")
+def end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(END_TIMEOUT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def start_again(running: dict[str, subprocess.Popen[bytes]], ended: dict[str, int]) -> None:
+    """Those that are asked for."""
+    wanted = [name for name in running if os.path.exists(f"again-{name}")]
+    if not wanted:
+        return
+    services = {service["name"]: service for service in read_plan()["services"]}
+    for name in wanted:
+        end(running[name])
+        running[name] = start(services[name])
+        ended.pop(name, None)
+        write_status("up", ended)
+        os.unlink(f"again-{name}")
+
+
+def read_plan() -> dict[str, Any]:
+    with open("plan.json") as stream:
+        return json.load(stream)
 
 
 def supervise(plan: dict[str, Any]) -> None:
@@ -104,17 +123,15 @@ def supervise(plan: dict[str, Any]) -> None:
     write_status("up", ended)
     while True:
         on_trial = look_after(running, ended, on_trial)
-        start_again(plan["services"], running, ended)
+        start_again(running, ended)
         time.sleep(POLL if on_trial else 1)
 
 
 def main() -> int:
     os.makedirs(LOGS, exist_ok=True)
     write_status("starting", {})
-    with open("plan.json") as stream:
-        plan = json.load(stream)
     try:
-        supervise(plan)
+        supervise(read_plan())
     except (Ended, subprocess.CalledProcessError) as error:
         print(f"supervisor: {error}", file=sys.stderr, flush=True)
         return 1

@@ -15,7 +15,7 @@ import re
 import shutil
 import subprocess
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,11 @@ class Recipe:
     test: tuple[str, str] | None = None     # (import path, name) for `go test -c`
     version_of: str | None = None           # the required module whose version the programs report
     stamps: tuple[str, ...] = ()            # the variables that it goes into
+    version: str | None = field(default=None, repr=False)    # a version to report instead
 
     def text(self) -> str:
-        return repr(self)
+        """What the key of the cache depends on."""
+        return repr(self) + (f" as {self.version}" if self.version else "")
 
 
 def recipes() -> dict[str, Recipe]:
@@ -122,10 +124,10 @@ def built_names(recipe: Recipe) -> list[str]:
 
 
 def link_flags(recipe: Recipe, work: Path) -> str:
-    if not recipe.version_of:
-        return STRIP
-    done = go(["list", "-m", "-f", "{{.Version}}", recipe.version_of], work)
-    return " ".join([STRIP, *(f"-X {variable}={done.strip()}" for variable in recipe.stamps)])
+    version = recipe.version
+    if not version and recipe.version_of:
+        version = go(["list", "-m", "-f", "{{.Version}}", recipe.version_of], work).strip()
+    return " ".join([STRIP, *(f"-X {variable}={version}" for variable in recipe.stamps if version)])
 
 
 def go(arguments: list[str], work: Path) -> str:
