@@ -31,6 +31,7 @@ def nightly_steps(hours: float) -> list[Step]:
         Step("ranges of user IDs while leaders are killed", ("test", "guard-ranges"), 30),
         Step("all stories of a node", ("test", "stories"), 60),
         Step("all older kubelets", ("test", "versions"), 40),
+        Step("kubelets and gates switched under running pods", ("test", "skew"), 60),
         Step("what the guard admits, on a node", ("test", "guard-node"), 30),
         Step("reboot and power cut", ("test", "reboot"), 30),
         Step("units that fail, and their journal", ("test", "journal"), 30),

@@ -302,6 +302,8 @@ SUITES = {
                       pytest_on_machine("tests/cluster/scenarios", "-s", marks="versions"), default=False),
     "versions-short": Suite("of versions: one kubelet, in the gate", pytest_on_machine("tests/cluster/scenarios", "-s", "--kubelets",
                                                                                        "1.34", marks="versions and gate"), default=False),
+    "skew": Suite("kubelets 1.29 to 1.36 and gates switched under running pods: docs/version-skew.md",
+                  pytest_on_machine("tests/cluster/skew"), default=False),
     "throughput": Suite("throughput of kubectl exec, beside containerd",
                         pytest_on_machine("tests/cluster/scenarios", "-s", "--figures", "build/throughput.json", marks="throughput"),
                         default=False),
@@ -379,7 +381,8 @@ GROUPS = (
      ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
     ("nightly: random search and measured bounds", ("nightly",)),
     ("cluster: guests and a cluster",
-     ("stories*", "streams", "audit-node", "versions*", "reboot", "guard-node*", "guard-chart", "testbed*", "rootless-node*", "rootless-pod")),
+     ("stories*", "streams", "audit-node", "versions*", "skew", "reboot", "guard-node*", "guard-chart", "testbed*", "rootless-node*",
+      "rootless-pod")),
     ("component: a program of ours with real peers",
      ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
 )

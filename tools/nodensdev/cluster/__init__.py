@@ -132,7 +132,8 @@ def run_ssh(args: argparse.Namespace) -> int:
     os.execvp(command[0], command)
 
 
-ACTIONS = {"up": run_up, "down": run_down, "status": run_status, "kubectl": run_kubectl, "kubelet": run_kubelet, "logs": run_logs, "ssh": run_ssh}
+ACTIONS = {"up": run_up, "down": run_down, "status": run_status, "kubectl": run_kubectl, "kubelet": run_kubelet, "logs": run_logs,
+           "ssh": run_ssh}
 
 
 def run(args: argparse.Namespace) -> int:

@@ -45,8 +45,8 @@ def start(service: dict[str, Any]) -> subprocess.Popen[bytes]:
         errors: IO[bytes] | int = subprocess.STDOUT
         if service["console"]:
             errors = stack.enter_context(open(f"{LOGS}/{service['name']}-console.log", "ab"))
-        return subprocess.Popen([*service["argv"], *service.get("more", [])], stdin=subprocess.DEVNULL, stdout=output, stderr=errors, cwd=service["cwd"],
-                                env=os.environ | service["env"])
+        return subprocess.Popen([*service["argv"], *service.get("more", [])], stdin=subprocess.DEVNULL, stdout=output, stderr=errors,
+                                cwd=service["cwd"], env=os.environ | service["env"])
 
 
 def is_ready(check: str) -> bool:

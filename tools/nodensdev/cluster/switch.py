@@ -75,7 +75,7 @@ def is_ready_since(one: Cluster, number: int, version: str, since: float) -> boo
     if done.returncode != 0:
         return False
     status = json.loads(done.stdout)["status"]
-    ready = next((item for item in status.get("conditions", []) if item["type"] == "Ready"), {})
+    ready: dict[str, Any] = next((item for item in status.get("conditions", []) if item["type"] == "Ready"), {})
     return (status.get("nodeInfo", {}).get("kubeletVersion") == reported_version(version) and ready.get("status") == "True"
             and seconds_of(ready["lastHeartbeatTime"]) > since)
 
