@@ -63,7 +63,17 @@ void guard_config_done(struct guard_config *config) {
 
 struct key {
         const char *name;
-        enum { KEY_TEXT, KEY_PATH, KEY_NUMBER, KEY_FLAG, KEY_MODE, KEY_NAMES, KEY_AUTHORITY, KEY_CERTIFICATE, KEY_STANDARDS } kind;
+        enum {
+                KEY_TEXT,
+                KEY_PATH,
+                KEY_NUMBER,
+                KEY_FLAG,
+                KEY_MODE,
+                KEY_NAMES,
+                KEY_AUTHORITY,
+                KEY_CERTIFICATE,
+                KEY_STANDARDS
+        } kind;
         size_t offset;
         uint32_t least, most;
 };
@@ -187,7 +197,8 @@ struct nd_error *guard_config_read(const char *path, struct guard_config *ret) {
         size_t length = 0;
 
         guard_config_init(&config);
-        error = nd_file_read(AT_FDCWD, path ? path : GUARD_CONFIG_PATH, CONFIG_CEILING, &text, &length);
+        /* in a pod the file is a link into a directory that the kubelet replaces */
+        error = nd_file_read_linked(AT_FDCWD, path ? path : GUARD_CONFIG_PATH, CONFIG_CEILING, &text, &length);
         if (error && (path || nd_error_code(error) != ND_NOT_FOUND))
                 return nd_take_ptr(error);
         if (!error)
