@@ -106,11 +106,10 @@ static struct nd_error *give_placeholders(struct guard_daemon *guard) {
         nd_try(guard_issue_authority(placeholder_days, &authority));
         nd_try(guard_issue_server(&authority, &names, placeholder_days, &server));
         if (guard_config_makes_certificate(&guard->config))
-                guard_certificate_give(&guard->certificate, &(struct guard_server_files) {.certificate = server.certificate,
-                                                                                          .key = server.key});
-        if (guard_config_reads_client_ca(&guard->config))
                 guard_certificate_give(&guard->certificate,
-                                       &(struct guard_server_files) {.client_ca = authority.certificate});
+                                       &(struct guard_server_files) {.certificate = server.certificate, .key = server.key});
+        if (guard_config_reads_client_ca(&guard->config))
+                guard_certificate_give(&guard->certificate, &(struct guard_server_files) {.client_ca = authority.certificate});
         return nullptr;
 }
 

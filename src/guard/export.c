@@ -58,10 +58,10 @@ static struct nd_error *print_policies(const struct guard_export_command *comman
         for (int i = 0; i < count; i++) {
                 nd_try(part_of(names[i], &part));
                 guard_export_write(part,
-                                   &(struct guard_export_settings) {
-                                           .group = config.group,
-                                           .namespace = command->namespace ? command->namespace : "nodens-system",
-                                           .host_network = config.host_network},
+                                   &(struct guard_export_settings) {.group = config.group,
+                                                                    .namespace = command->namespace ? command->namespace
+                                                                                                    : "nodens-system",
+                                                                    .host_network = config.host_network},
                                    &json);
         }
         if (!command->json)

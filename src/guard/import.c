@@ -65,7 +65,8 @@ int guard_import_run(void *settings, int operand_count, char **operands) {
         nd_autoerror struct nd_error *error = nullptr;
 
         if (operand_count == 0) {
-                nd_log(ND_LOG_ERROR, "no file given; '-' reads standard input, as in `oc get scc -o yaml | nodens-guard import -`");
+                nd_log(ND_LOG_ERROR,
+                       "no file given; '-' reads standard input, as in `oc get scc -o yaml | nodens-guard import -`");
                 return ND_EXIT_USAGE;
         }
         error = import_files(command, operand_count, operands, &import);

@@ -209,13 +209,15 @@ static struct nd_error *check_usage(const struct guard_manifest_settings *s, int
         return nullptr;
 }
 
-/* A Deployment without an authority of clients would not start, unless its configuration has one. */
+/* A Deployment without an authority of clients would not start, unless its configuration names
+ * one. */
 static struct nd_error *check_clients(const struct guard_manifest_settings *s, const struct guard_config *config, int count,
                                       char **names) {
         bool configured = guard_config_reads_client_ca(config) || (config->client_ca && !guard_config_authenticates(config));
 
         for (int i = 0; i < count; i++)
-                if (nd_streq(names[i], guard_install_part_names[GUARD_INSTALL_DEPLOYMENT]) && !s->client_ca_file && !configured)
+                if (nd_streq(names[i], guard_install_part_names[GUARD_INSTALL_DEPLOYMENT]) && !s->client_ca_file &&
+                    !configured)
                         return nd_error_new(
                                 ND_INVALID, 0,
                                 "deployment needs --client-ca-file, the authority of the API servers' client certificates "

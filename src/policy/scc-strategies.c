@@ -131,20 +131,21 @@ static void fit_groups_policy(struct nd_scc_fitting *f, struct nd_pod_context *c
 /* The safe sysctls of Kubernetes 1.36. OpenShift checks the API server's kernel for three of them;
  * every kernel with the features that we need (5.12) has them. */
 const struct nd_shape_texts nd_scc_safe_sysctls = {
-        .items = (const char *[]) {
-                "kernel.shm_rmid_forced",
-                "net.ipv4.ip_local_port_range",
-                "net.ipv4.tcp_syncookies",
-                "net.ipv4.ping_group_range",
-                "net.ipv4.ip_unprivileged_port_start",
-                "net.ipv4.tcp_keepalive_time",
-                "net.ipv4.tcp_fin_timeout",
-                "net.ipv4.tcp_keepalive_intvl",
-                "net.ipv4.tcp_keepalive_probes",
-                "net.ipv4.ip_local_reserved_ports",
-                "net.ipv4.tcp_rmem",
-                "net.ipv4.tcp_wmem",
-        },
+        .items =
+                (const char *[]) {
+                        "kernel.shm_rmid_forced",
+                        "net.ipv4.ip_local_port_range",
+                        "net.ipv4.tcp_syncookies",
+                        "net.ipv4.ping_group_range",
+                        "net.ipv4.ip_unprivileged_port_start",
+                        "net.ipv4.tcp_keepalive_time",
+                        "net.ipv4.tcp_fin_timeout",
+                        "net.ipv4.tcp_keepalive_intvl",
+                        "net.ipv4.tcp_keepalive_probes",
+                        "net.ipv4.ip_local_reserved_ports",
+                        "net.ipv4.tcp_rmem",
+                        "net.ipv4.tcp_wmem",
+                },
         .count = 12,
 };
 
@@ -153,7 +154,8 @@ static void validate_sysctls(struct nd_scc_fitting *f, const struct nd_pod_conte
                 const char *name = nd_kube_or_empty(context->sysctls.items[i].name);
                 bool forbidden = nd_scc_matches_pattern(&f->scc->forbidden_sysctls, name);
 
-                if (!forbidden && (nd_shape_texts_have(&nd_scc_safe_sysctls, name) || nd_scc_matches_pattern(&f->scc->allowed_unsafe_sysctls, name)))
+                if (!forbidden && (nd_shape_texts_have(&nd_scc_safe_sysctls, name) ||
+                                   nd_scc_matches_pattern(&f->scc->allowed_unsafe_sysctls, name)))
                         continue;
                 nd_field_add(f->errors, ND_FIELD_FORBIDDEN, nullptr,
                              nd_arena_format(f->arena, "%ssysctl %s is not allowed", forbidden ? "" : "unsafe ",

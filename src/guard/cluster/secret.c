@@ -6,8 +6,8 @@
  *      @READ_CLIENTS   read the authority that the API server publishes for client certificates
  *      @READ_SECRET    read the Secret, and serve with the certificate in it
  *      @READ_MUTATING, @READ_VALIDATING
- *                      read the two webhook configurations; if the bundle in them is not that of the
- *                      Secret, patch it
+ *                      read the two webhook configurations; if the bundle in them is not that of
+ *                      the Secret, patch it
  *      then do the next step of the rotation that is due (guard_authority_advance()), if the bundle
  *      was in both configurations, and patch the Secret with the version that was read
  *   All guards do the same. Of two that change the Secret at the same time one gets 409 and reads
@@ -56,7 +56,7 @@ struct guard_secret {
         char *bundle;                     /* of the authorities, base64 */
         bool rotate;                      /* the Secret has the annotation */
         bool in_place;                    /* the bundle, in all configurations of this round */
-        char *served, *clients;           /* certificate and authority of clients as given to the server */
+        char *served, *clients;           /* certificate and client authority that the server has */
 };
 
 static void advance(struct guard_secret *s);
@@ -96,9 +96,9 @@ static void serve(struct guard_secret *s) {
         if (!s->authority.server.certificate || (s->served && nd_streq(s->served, s->authority.server.certificate)))
                 return;
         nd_strset(&s->served, s->authority.server.certificate);
-        s->settings.take(&(struct guard_server_files) {.certificate = s->authority.server.certificate,
-                                                       .key = s->authority.server.key},
-                         s->settings.userdata);
+        s->settings.take(
+                &(struct guard_server_files) {.certificate = s->authority.server.certificate, .key = s->authority.server.key},
+                s->settings.userdata);
 }
 
 static void on_secret_written(const struct nd_api_answer *answer, void *userdata) {

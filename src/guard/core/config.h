@@ -22,14 +22,14 @@ struct guard_config {
         char *address;
         uint32_t port;
         char *certificate, *key; /* paths; GUARD_FROM_CLUSTER: no files */
-        /* path, GUARD_NO_AUTHORITY or GUARD_FROM_CLUSTER; nullptr: not set, and the guard refuses to
-         * serve */
+        /* path, GUARD_NO_AUTHORITY or GUARD_FROM_CLUSTER; nullptr: not set, and the guard refuses
+         * to serve */
         char *client_ca;
         struct nd_strings client_names;  /* names of certificates that may request reviews */
         struct nd_strings metrics_names; /* names of certificates that may read metrics only */
         /* nullptr: the pod's service account, $KUBECONFIG or ~/.kube/config */
         char *kubeconfig;
-        char *group; /* API group of the constraints */
+        char *group;   /* API group of the constraints */
         char *service; /* by which API servers reach the guard, for a certificate of its own */
         uint32_t ids_per_pod;
         uint32_t overlap_seconds; /* between the steps of a rotation of authorities */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream of OpenShift's constraints: what comes out is JSON, is counted, and imports again without
- * a complaint about its fields. */
+/* A stream of OpenShift's constraints: what comes out is JSON, and every object that is left out is
+ * reported. */
 #include <string.h>
 
 #include <unit/fuzz.h>

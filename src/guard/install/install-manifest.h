@@ -5,8 +5,7 @@
 #include "base/text.h"
 #include "guard/core/standards.h"
 
-#define GUARD_INSTALL_ANNOTATIONS(object)                                                                                     \
-        "(has(" object ".metadata.annotations) ? " object ".metadata.annotations : {})"
+#define GUARD_INSTALL_ANNOTATIONS(object) "(has(" object ".metadata.annotations) ? " object ".metadata.annotations : {})"
 /* CEL: a request that is not an update, or an update of what the guard looks at. */
 #define GUARD_INSTALL_CHANGES                                                                                                 \
         "request.operation != 'UPDATE' || object.spec != oldObject.spec\n"                                                    \

@@ -143,8 +143,8 @@ static void add_capabilities(const struct nd_scc *scc, struct nd_text *text) {
                 addf(text, "variables.containers.all(c, " CONTEXT ".?capabilities.?add.orValue([]).all(x, x in %s))", allowed);
         if (scc->required_drop.count > 0)
                 addf(text,
-                     "variables.containers.all(c, 'ALL' in " CONTEXT ".?capabilities.?drop.orValue([]) || %s.all(x, x in " CONTEXT
-                     ".?capabilities.?drop.orValue([])))",
+                     "variables.containers.all(c, 'ALL' in " CONTEXT
+                     ".?capabilities.?drop.orValue([]) || %s.all(x, x in " CONTEXT ".?capabilities.?drop.orValue([])))",
                      dropped);
         if (scc->allow_privilege_escalation == ND_OFF)
                 add(text, "variables.containers.all(c, !" CONTEXT ".?allowPrivilegeEscalation.orValue(true))");
@@ -158,8 +158,7 @@ static void add_user(const struct nd_scc *scc, struct nd_text *text) {
                 add(text, "variables.containers.all(c, " USER_OF_C " != 0 && " CONTEXT ".?runAsNonRoot.orValue(" POD_CONTEXT
                           ".?runAsNonRoot.orValue(" USER_OF_C " > 0)))");
         else if (nd_streq(user->type, "MustRunAsRange") && user->min.set)
-                addf(text,
-                     "variables.containers.all(c, " USER_OF_C " >= %" PRId64 " && " USER_OF_C " <= %" PRId64 ")",
+                addf(text, "variables.containers.all(c, " USER_OF_C " >= %" PRId64 " && " USER_OF_C " <= %" PRId64 ")",
                      user->min.value, user->max.value);
         else if (nd_streq(user->type, "MustRunAsRange"))
                 add(text, "variables.containers.all(c, " USER_OF_C " >= variables.uidRange[0] && " USER_OF_C
@@ -171,7 +170,8 @@ static void add_groups(const struct nd_scc *scc, struct nd_text *text) {
         const struct nd_scc_groups *fs = &scc->fs_group, *more = &scc->supplemental_groups;
 
         if (nd_streq(fs->type, "MustRunAs") && fs->ranges.count > 0)
-                addf(text, "(variables.fsGroup == -1 || (variables.fsGroup >= %" PRId64 " && variables.fsGroup <= %" PRId64 "))",
+                addf(text,
+                     "(variables.fsGroup == -1 || (variables.fsGroup >= %" PRId64 " && variables.fsGroup <= %" PRId64 "))",
                      fs->ranges.items[0].min.value, fs->ranges.items[0].max.value);
         else if (nd_streq(fs->type, "MustRunAs"))
                 add(text, "(variables.fsGroup == -1 || variables.fsGroup == variables.groupRange[0])");
@@ -196,7 +196,8 @@ static void add_profiles(const struct nd_scc *scc, struct nd_text *text) {
         nd_autofree char *mounts = list_of(&scc->allowed_proc_mounts);
 
         if (scc->seccomp_profiles.count == 0)
-                add(text, "variables.podSeccomp == '' && variables.containers.all(c, !" CONTEXT ".?seccompProfile.hasValue())");
+                add(text,
+                    "variables.podSeccomp == '' && variables.containers.all(c, !" CONTEXT ".?seccompProfile.hasValue())");
         else if (!nd_shape_texts_have(&scc->seccomp_profiles, "*"))
                 add(text, "variables.podSeccomp in ['', 'RuntimeDefault'] && variables.containers.all(c, " CONTEXT
                           ".?seccompProfile.?type.orValue(variables.podSeccomp) == 'RuntimeDefault')");
@@ -274,7 +275,8 @@ static void write_variables(struct nd_json_out *out, const char *group) {
         write_variable(out, "sysctlsAreSafe", sysctls);
         for (size_t i = 0; i < nd_scc_default_count; i++) {
                 const struct nd_scc_default *one = &nd_scc_defaults[i];
-                nd_autofree char *fit = identifier("fits", one->scc.metadata.name), *may = identifier("may", one->scc.metadata.name);
+                nd_autofree char *fit = identifier("fits", one->scc.metadata.name),
+                                 *may = identifier("may", one->scc.metadata.name);
                 nd_autofree char *fitting = fits(&one->scc), *allowed = may_use(one, group);
 
                 write_variable(out, fit, fitting);
@@ -304,7 +306,7 @@ static void write_texts(struct nd_json_out *out, const char *key, const char *co
 }
 
 /* An item of matchExpressions. */
-static void write_requirement(struct nd_json_out *out, const char *key, const char *operator, const char *const *values) {
+static void write_requirement(struct nd_json_out *out, const char *key, const char *operator, const char * const * values) {
         nd_json_open(out, nullptr, '{');
         nd_json_string(out, "key", key);
         nd_json_string(out, "operator", operator);
@@ -410,9 +412,10 @@ static void write_constraints(const struct guard_export_settings *settings, stru
         write_match(&out, settings, false);
         write_conditions(&out, changes);
         write_variables(&out, settings->group);
-        write_validation(&out, expression, "the pod fits no security context constraint that its user or service account may use",
-                         "'the pod as it is written fits no security context constraint that ' + request.userInfo.username + ' or "
-                         "serviceaccount ' + request.namespace + ':' + variables.account + ' may use; `nodens lint` says what is missing'");
+        write_validation(
+                &out, expression, "the pod fits no security context constraint that its user or service account may use",
+                "'the pod as it is written fits no security context constraint that ' + request.userInfo.username + ' or "
+                "serviceaccount ' + request.namespace + ':' + variables.account + ' may use; `nodens lint` says what is missing'");
         close_object(&out);
         write_binding(text, VALIDATING "Binding", "nodens-guard-constraints", "security.nodens.io/constraints",
                       (const char *const[]) {"off", "warn", nullptr});
@@ -426,9 +429,10 @@ static void write_required(const struct guard_export_settings *settings, struct 
         open_object(&out, text, VALIDATING, "nodens-guard-require-user-namespaces");
         nd_json_string(&out, "failurePolicy", "Fail");
         write_match(&out, settings, true);
-        write_validation(&out, "!object.spec.?hostUsers.orValue(true)",
-                         "spec.hostUsers must be false: the label security.nodens.io/user-namespaces of the namespace requires it",
-                         nullptr);
+        write_validation(
+                &out, "!object.spec.?hostUsers.orValue(true)",
+                "spec.hostUsers must be false: the label security.nodens.io/user-namespaces of the namespace requires it",
+                nullptr);
         close_object(&out);
         write_binding(text, VALIDATING "Binding", "nodens-guard-require-user-namespaces", "security.nodens.io/user-namespaces",
                       (const char *const[]) {"default", nullptr});

@@ -99,7 +99,8 @@ static void write_members(const struct source *s, struct nd_json_out *out, const
                 const char *name = yyjson_get_str(key);
                 const struct nd_shape_field *field = field_of(shape, name);
                 nd_autofree char *inner = nd_format("%s%s%s", path, *path ? "." : "", name);
-                bool is_head = !*path && (nd_streq(name, "apiVersion") || nd_streq(name, "kind") || nd_streq(name, "metadata"));
+                bool is_head =
+                        !*path && (nd_streq(name, "apiVersion") || nd_streq(name, "kind") || nd_streq(name, "metadata"));
 
                 if (is_head)
                         continue;
@@ -196,7 +197,8 @@ static void take_object(struct source *s, yyjson_val *object) {
                 report(s, "a constraint has no name");
                 s->import->invalid++;
         } else if (is_default(s->name) && !s->import->all) {
-                report(s, "constraint %s was left out: the guard has its own of this name (--all imports it as well)", s->name);
+                report(s, "constraint %s was left out: the guard has its own of this name (--all imports it as well)",
+                       s->name);
                 s->import->left_out++;
         } else if (!is_valid(s, object)) {
                 s->import->invalid++;

@@ -34,10 +34,10 @@ static struct guard_import read_text(const char *yaml, bool all, struct nd_text 
 static void a_constraint_gets_the_guards_group_and_a_role([[maybe_unused]] void **state) {
         nd_cleanup(said_done) struct said said = {};
         nd_autotext struct nd_text text = {};
-        struct guard_import import = read_text(
-                HEAD "metadata: {name: web, uid: x, resourceVersion: \"5\", annotations: {a: b, "
-                     "kubectl.kubernetes.io/last-applied-configuration: x}}\n" STRATEGIES "users: [alice]\n",
-                false, &text, &said);
+        struct guard_import import =
+                read_text(HEAD "metadata: {name: web, uid: x, resourceVersion: \"5\", annotations: {a: b, "
+                               "kubectl.kubernetes.io/last-applied-configuration: x}}\n" STRATEGIES "users: [alice]\n",
+                          false, &text, &said);
 
         assert_int_equal(import.imported, 1);
         assert_string_equal(nd_text_get(&said.text), "");
@@ -52,10 +52,11 @@ static void a_constraint_gets_the_guards_group_and_a_role([[maybe_unused]] void 
 static void unknown_fields_are_reported_with_their_path([[maybe_unused]] void **state) {
         nd_cleanup(said_done) struct said said = {};
         nd_autotext struct nd_text text = {};
-        struct guard_import import = read_text("---\n" HEAD "metadata: {name: web}\nfuture: 1\nrunAsUser: {type: RunAsAny, more: 2}\n"
-                                               "fsGroup: {type: MustRunAs, ranges: [{min: 1, max: 2, step: 3}]}\n"
-                                               "supplementalGroups: {type: RunAsAny}\nseLinuxContext: {type: RunAsAny}\n",
-                                               false, &text, &said);
+        struct guard_import import =
+                read_text("---\n" HEAD "metadata: {name: web}\nfuture: 1\nrunAsUser: {type: RunAsAny, more: 2}\n"
+                          "fsGroup: {type: MustRunAs, ranges: [{min: 1, max: 2, step: 3}]}\n"
+                          "supplementalGroups: {type: RunAsAny}\nseLinuxContext: {type: RunAsAny}\n",
+                          false, &text, &said);
 
         assert_int_equal(import.imported, 1);
         assert_string_equal(nd_text_get(&said.text), "2: constraint web: unknown field 'future' was left out\n"

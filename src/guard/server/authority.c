@@ -28,7 +28,7 @@ static void decode_text(yyjson_val *data, const char *key, char **ret) {
         const char *text = yyjson_get_str(yyjson_obj_get(data, key));
 
         if (text && *text && strlen(text) <= GUARD_AUTHORITY_BYTES)
-                nd_ignore(nd_base64_parse(text, ret)); /* as if it was not there: it is made again */
+                nd_ignore(nd_base64_parse(text, ret)); /* as if it was not there */
         if (*ret && !**ret)
                 free(nd_take_ptr(*ret));
 }
@@ -179,8 +179,8 @@ static enum guard_authority_step next_step(const struct guard_authority *a, cons
 struct nd_error *guard_authority_advance(struct guard_authority *a, const struct guard_authority_settings *s,
                                          enum guard_authority_step *ret) {
         static struct nd_error *(*const steps[])(struct guard_authority *, const struct guard_authority_settings *) = {
-                [GUARD_AUTHORITY_MADE] = make_first,       [GUARD_AUTHORITY_ANNOUNCED] = announce,
-                [GUARD_AUTHORITY_SWITCHED] = switch_over,  [GUARD_AUTHORITY_RETIRED] = retire,
+                [GUARD_AUTHORITY_MADE] = make_first,      [GUARD_AUTHORITY_ANNOUNCED] = announce,
+                [GUARD_AUTHORITY_SWITCHED] = switch_over, [GUARD_AUTHORITY_RETIRED] = retire,
                 [GUARD_AUTHORITY_RENEWED] = issue,
         };
         enum guard_authority_step step = next_step(a, s);

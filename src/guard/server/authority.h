@@ -17,7 +17,7 @@ enum {
 struct guard_authority {
         struct guard_issued current; /* signs the guard's certificate; empty: none was made yet */
         struct guard_issued next;    /* in the bundle, does not sign yet; empty: none */
-        char *previous;              /* certificate of the former one, in the bundle; nullptr: none */
+        char *previous;              /* certificate of the former one, in the bundle; or nullptr */
         struct guard_issued server;  /* the guard's certificate */
         uint64_t since;              /* last change of the authorities, in seconds since 1970 */
 };

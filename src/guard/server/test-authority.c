@@ -77,7 +77,8 @@ static void a_rotation_never_leaves_an_api_server_behind([[maybe_unused]] void *
                 settings.now += OVERLAP;
                 assert_int_equal(advance(&a, settings), expected[i]);
                 settings.rotate = false;
-                assert_int_equal(advance(&a, settings), GUARD_AUTHORITY_KEPT); /* before the overlap is over */
+                /* before the overlap is over */
+                assert_int_equal(advance(&a, settings), GUARD_AUTHORITY_KEPT);
                 free(bundle);
                 bundle = guard_authority_bundle(&a);
                 /* API servers and guards see a step one after the other: the old certificate with

@@ -138,8 +138,10 @@ def test_values_reach_the_objects() -> None:
 
 
 @pytest.mark.parametrize(("value", "reason"), [
-    ("certificates.mode=own", "it must be self-managed, cert-manager or secret"), ("certificates.mode=secret", "set certificates.caBundle"),
-    ("defaultMode=on", "it must be warn, enforce or off"), ("clientAuthentication.ca=/etc/ca.crt", "must be cluster, none, or certificates"),
+    ("certificates.mode=own", "it must be self-managed, cert-manager or secret"),
+    ("certificates.mode=secret", "set certificates.caBundle"),
+    ("defaultMode=on", "it must be warn, enforce or off"),
+    ("clientAuthentication.ca=/etc/ca.crt", "must be cluster, none, or certificates"),
     ("config.port=8443", "config.port: the chart's objects depend on it"),
     ("config.podSecurity.labels=standard", "config.podSecurity: the chart's")])
 def test_values_that_would_not_work_are_refused(value: str, reason: str) -> None:

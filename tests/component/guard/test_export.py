@@ -17,7 +17,8 @@ LABEL = "test.nodens.io/exported"
 UID = 1000650000
 USERS = ("alice", "bob")
 BOBS = ("anyuid", "hostnetwork-v2", "userns-root", "nested-container")
-PLAIN = {"runAsUser": UID, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}}
+PLAIN = {"runAsUser": UID, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+         "seccompProfile": {"type": "RuntimeDefault"}}
 
 
 def policies(plane: Plane, *parts: str) -> list[dict[str, Any]]:
@@ -54,9 +55,9 @@ def spaces(plane: Plane) -> Iterator[tuple[str, str]]:
 
 
 def pod_in(namespace: str, change: Pod, **context: Any) -> Pod:
-    """A pod that is complete: nothing is left for defaults."""
+    """A pod that is complete: nothing is left for defaults, hostUsers included."""
     one = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": namespace}, "spec": {
-        "containers": [{"name": "c", "image": "x", "securityContext": PLAIN | context}]}}
+        "hostUsers": True, "containers": [{"name": "c", "image": "x", "securityContext": PLAIN | context}]}}
     spec = copy.deepcopy(change)
     one["metadata"] |= spec.pop("metadata", {})
     container = spec.pop("container", {})
@@ -162,7 +163,8 @@ def test_hosts_users_are_set_and_required_as_by_the_webhook(plane: Plane, node: 
     context = {"runAsUser": 1000}
     for name in (ours, theirs):
         plane.eventually(lambda pod: pod["spec"].get("hostUsers") is False, "hostUsers", name, {}, context=context)
-    for change, admitted in (({"hostUsers": True}, False), ({"hostUsers": False}, True), ({"hostPID": True}, False), ({"hostIPC": True}, False)):
+    cases = (({"hostUsers": True}, False), ({"hostUsers": False}, True), ({"hostPID": True}, False), ({"hostIPC": True}, False))
+    for change, admitted in cases:
         for name in (ours, theirs):
             output = plane.create(name, change, ok=admitted, context=context)
             assert not admitted or output["spec"]["hostUsers"] is False

@@ -7,7 +7,8 @@ systemd units; containerd and the kubelet are units that do not run yet. A regis
 User-mode Linux has no NAT: `<!-- do: without_nat FILE -->` takes the parts that need it out of a CNI configuration. Debian's kernel under
 QEMU has NAT, but an API server takes more than five minutes to start there.
 
-Pages bring the cluster into the state that they assume by `<!-- do: node containerd -->`, `<!-- do: node nodens -->` or `<!-- do: guard -->`.
+Pages bring the cluster into the state that they assume by `<!-- do: node containerd -->`, `<!-- do: node nodens -->` and
+`<!-- do: guard -->`.
 """
 import json
 import shutil
