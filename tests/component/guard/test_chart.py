@@ -189,8 +189,8 @@ def test_the_release_is_removed_and_pods_start_without_the_guard(plane: Plane) -
     for kind in CONFIGURATIONS:
         assert "NotFound" in plane.kubectl("get", kind, RELEASE, ok=False)
     assert scc(plane.create("shop", {"hostPID": True}, user="")) == ""
-    left = plane.kubectl("get", "all,secrets,roles,rolebindings,poddisruptionbudgets,networkpolicies", "-n", SYSTEM, "-o", "name").split()
-    assert not left
+    kinds = "all,secrets,roles,rolebindings,poddisruptionbudgets,networkpolicies"
+    wait_until(lambda: plane.one.kubectl("get", kinds, "-n", SYSTEM, "-o", "name").stdout.strip() == "", "the end of the last pod")
     plane.kubectl("delete", "crd", "securitycontextconstraints.security.nodens.io")
     plane.kubectl("delete", "namespace", SYSTEM)
     assert "nodens" not in plane.kubectl("get", "clusterroles,clusterrolebindings,namespaces,crds", "-o", "name")
