@@ -20,7 +20,7 @@ from nodenstest.people import PATIENCE, Person
 NODENS = f"/nodens/build/{os.environ.get('NODENS_VARIANT', 'gcc')}/src/nodens"
 NODE = "node1"
 BATCH = 12                  # workloads at a time, two pods each
-STUCK = 90                  # seconds after which a container that waits with an error will not start
+STUCK = 90                  # seconds after which a pod that is not expected to start, or waits with an error, will not start
 TEMPLATES, HOST, OWN = "audit-templates", "audit-host", "audit-own"
 
 
@@ -73,28 +73,29 @@ def create(person: Person, one: Workload, spec: dict[str, Any]) -> Run | None:
     return None if done.returncode == 0 else Run(False, f"refused: {done.stderr.strip()[-200:]}")
 
 
-def outcome(pod: dict[str, Any], age: float) -> Run | None:
+def outcome(pod: dict[str, Any], age: float, patience: float) -> Run | None:
     """None while it is open."""
     status = pod["status"]
     if status.get("phase") in ("Succeeded", "Failed"):
         return Run(status["phase"] == "Succeeded", f"{status['phase']} {status.get('message', '')}".strip())
     states = [one["state"].get("waiting", {}) for one in status.get("initContainerStatuses", []) + status.get("containerStatuses", [])]
     errors = [f"{one['reason']}: {one.get('message', '')[:200]}" for one in states if "Err" in one.get("reason", "")]
-    if age > STUCK and (errors or not states or age > PATIENCE):
+    if age > (STUCK if errors else patience):
         return Run(False, errors[0] if errors else f"{status.get('phase')} after {age:.0f} s")
     return None
 
 
-def finish(person: Person, names: set[str]) -> dict[str, Run]:
-    """Waits for the pods, with limits for those that never start, and removes them."""
+def finish(person: Person, names: dict[str, str]) -> dict[str, Run]:
+    """Waits for the pods, whose verdicts are given, with limits for those that never start, and removes them."""
     ended: dict[str, Run] = {}
     began = time.monotonic()
-    while names - ended.keys():
+    while names.keys() - ended.keys():
         for pod in json.loads(person.kubectl("get", "pods", "-o", "json"))["items"]:
             name = pod["metadata"]["name"]
-            if name in names and name not in ended and (run := outcome(pod, time.monotonic() - began)):
+            if name in names and name not in ended and (
+                    run := outcome(pod, time.monotonic() - began, PATIENCE if names[name] == "yes" else STUCK)):
                 ended[name] = run
-        assert time.monotonic() - began < 2 * PATIENCE + STUCK, f"{names - ended.keys()} did not end"
+        assert time.monotonic() - began < 2 * PATIENCE + STUCK, f"{names.keys() - ended.keys()} did not end"
         time.sleep(1)
     if names:
         person.kubectl("delete", "pods", *names, "--wait=false")
@@ -108,7 +109,8 @@ def run_both(people: dict[str, Person], batch: list[Workload]) -> dict[str, tupl
             if refused := create(people[where], one, spec):
                 done[where][one.name] = refused
     for where, known in done.items():
-        known.update(finish(people[where], {one.name for one in batch} - known.keys()))
+        open_ones = {one.name: one.verdict if where == OWN else "yes" for one in batch if one.name not in known}
+        known.update(finish(people[where], open_ones))
     return {one.name: (done[HOST][one.name], done[OWN][one.name]) for one in batch}
 
 
