@@ -288,7 +288,7 @@ SUITES = {
                      default=False),
     "stories-short": Suite("of stories: those in the gate", pytest_on_machine("tests/cluster/scenarios", "--ooms", "3", marks=SHORT),
                            default=False),
-    "audit-node": Suite("workloads that nodens audit judges, run with the host's users and with a user namespace",
+    "audit-node": Suite("workloads that nodens audit judges, run both ways on a node",
                         pytest_on_machine("tests/cluster/scenarios/test_audit.py", "-s"), default=False),
     "streams": Suite("of stories: kubectl exec, cp, attach, port-forward, debug, logs, top",
                      pytest_on_machine("tests/cluster/scenarios/test_streams.py", "tests/cluster/scenarios/test_top.py", "-s"),
