@@ -12,6 +12,7 @@ BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
 HIGH_IDS = "registry.nodens.test:5000/nodens/high-ids:1"
 HIGH_ID = 2_000_000_000     # the highest owner in that image
 IMAGE_IDS = f"# highest owner, image\n{HIGH_ID} {HIGH_IDS}\n65534 {BUSYBOX}\n"
+ADD_USER = "echo u:x:1000:1000::/:/bin/sh >>/etc/passwd"
 SETTINGS, KEYS, CLAIM = "settings", "keys", "disk"
 
 
@@ -95,8 +96,8 @@ YES = (
              container=added("NET_ADMIN")),
     Workload("chroot", "yes", "mkdir -p /tmp/r/bin; cp /bin/busybox /tmp/r/bin/ 2>/dev/null || cp /bin/sh /tmp/r/bin/busybox; "
              "chroot /tmp/r /bin/busybox true", container=added("SYS_CHROOT")),
-    Workload("other-user", "yes", "test $(setuidgid daemon id -u) = 1", container=added("SETUID", "SETGID")),
-    Workload("ptrace", "yes", "setuidgid daemon sleep 100 & sleep 0.5; cat /proc/$!/environ >/dev/null; kill $!",
+    Workload("other-user", "yes", f"{ADD_USER}; test $(su u -c 'id -u') = 1000", container=added("SETUID", "SETGID")),
+    Workload("ptrace", "yes", f"{ADD_USER}; su u -c 'exec sleep 100' & sleep 1; cat /proc/$!/environ >/dev/null; kill $!",
              container=added("SETUID", "SETGID", "KILL", "SYS_PTRACE")),
     Workload("read-only-root", "yes", "! touch /x 2>/dev/null; touch /v/x", spec=volume(emptyDir={}),
              container=mounted() | {"securityContext": {"readOnlyRootFilesystem": True}}),
