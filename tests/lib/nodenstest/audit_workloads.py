@@ -98,7 +98,7 @@ YES = (
              "chroot /tmp/r /bin/busybox true", container=added("SYS_CHROOT")),
     Workload("other-user", "yes", f"{ADD_USER}; test $(su u -c 'id -u') = 1000", container=added("SETUID", "SETGID")),
     Workload("ptrace", "yes", f"{ADD_USER}; su u -c 'exec sleep 100' & sleep 1; cat /proc/$!/environ >/dev/null; kill $!",
-             container=added("SETUID", "SETGID", "KILL", "SYS_PTRACE")),
+             container=added("SETUID", "SETGID", "KILL", "DAC_OVERRIDE", "SYS_PTRACE")),
     Workload("read-only-root", "yes", "! touch /x 2>/dev/null; touch /v/x", spec=volume(emptyDir={}),
              container=mounted() | {"securityContext": {"readOnlyRootFilesystem": True}}),
     Workload("restricted", "yes", "test $(id -u) = 1000; grep -q '^NoNewPrivs:.1' /proc/self/status",
