@@ -11,6 +11,7 @@ import pytest
 from nodensdev import cluster, skew
 from nodensdev.cluster import switch
 from nodensdev.project import TOP
+from nodenstest.people import Person
 from nodenstest.scenario import running_cluster
 from nodenstest.skew import HOST_NETWORK, Journal, Kubelet, create, end, new_person, outcome, spec_of
 
@@ -64,3 +65,11 @@ def plain(one: cluster.Cluster) -> Iterator[cluster.Cluster]:
     PLAIN.start(one)
     yield one
     PLAIN.start(one)
+
+
+@pytest.fixture
+def person(one: cluster.Cluster) -> Iterator[Person]:
+    """A user with a namespace, which goes also after a test that failed: its pods would be traces for the next one."""
+    made = new_person(one)
+    yield made
+    end(made)

@@ -57,12 +57,11 @@ HOST_NETWORK_STEPS = {
 
 
 @pytest.mark.parametrize("row", list(HOST_NETWORK_STEPS))
-def test_host_network_is_switched_with_a_pod_running(one: Cluster, journal: Journal, row: str) -> None:
+def test_host_network_is_switched_with_a_pod_running(one: Cluster, person: Person, journal: Journal, row: str) -> None:
     """The API server's gate decides about new pods only; the kubelet's also about those that run."""
     flags, kubelet, running, created = HOST_NETWORK_STEPS[row]
     ON.start(one)
     switch.flags(one, "kube-apiserver", ALLOWS)
-    person = skew.new_person(one)
     before = skew.traces(person)
     assert new_pod(person, "pod", BOTH) == Outcome(NAMESPACE)
     ran = skew.identity(person, "pod")
@@ -75,15 +74,13 @@ def test_host_network_is_switched_with_a_pod_running(one: Cluster, journal: Jour
     journal.write("host network", row, "its update", update(person, "pod", "label"), ACCEPTED)
     journal.write("host network", row, "new pod", new_pod(person, "new", BOTH), created)
     journal.write("host network", row, "deleted", skew.delete(person, before), NOTHING_LEFT)
-    skew.end(person)
 
 
-def test_an_api_server_without_user_namespaces_drops_the_field(one: Cluster, journal: Journal) -> None:
+def test_an_api_server_without_user_namespaces_drops_the_field(one: Cluster, person: Person, journal: Journal) -> None:
     """Pods that have the field keep it. Static pods never reach the API server, and the kubelet alone decides."""
     on, off = Kubelet("1.34"), Kubelet("1.34", {USERNS: False})
     spec = skew.spec_of(hostUsers=False)
     on.start(one)
-    person = skew.new_person(one)
     before = skew.traces(person)
     assert new_pod(person, "pod", spec) == Outcome(NAMESPACE)
     ran = skew.identity(person, "pod")
@@ -100,15 +97,13 @@ def test_an_api_server_without_user_namespaces_drops_the_field(one: Cluster, jou
         journal.write("gate", row, "new pod", found, expected)
         assert person.get("pod", "pod")["spec"]["hostUsers"] is False
     assert skew.delete(person, before).word == NOTHING_LEFT
-    skew.end(person)
 
 
 @pytest.mark.parametrize(("kubelet", "expected"), [(Kubelet("1.34"), NAMESPACE), (Kubelet("1.34", {USERNS: False}), REFUSED)], ids=str)
-def test_a_static_pod_follows_the_kubelets_gate_alone(one: Cluster, journal: Journal, kubelet: Kubelet, expected: str) -> None:
+def test_a_static_pod_follows_the_kubelets_gate_alone(one: Cluster, person: Person, journal: Journal, kubelet: Kubelet,
+                                                      expected: str) -> None:
     switch.flags(one, "kube-apiserver", *WITHOUT)
     kubelet.start(one)
-    person = skew.new_person(one)
     spec = skew.spec_of(hostUsers=False) | {"volumes": [{"name": "empty", "emptyDir": {}}, {"name": "words", "emptyDir": {}}]}
     spec["containers"][0]["command"] = ["sh", "-c", "sleep 100000"]
     journal.write("static", f"API server off, kubelet {kubelet}", "static pod", skew.static_pod(person, "skew", spec), expected)
-    skew.end(person)

@@ -45,10 +45,9 @@ def replaced(person: Person) -> str:
 
 
 @pytest.mark.parametrize("path", list(PATHS))
-def test_a_deployment_lives_through_upgrade_downgrade_and_upgrade(one: Cluster, journal: Journal, path: str) -> None:
+def test_a_deployment_lives_through_upgrade_downgrade_and_upgrade(one: Cluster, person: Person, journal: Journal, path: str) -> None:
     (first, _), *steps = PATHS[path]
     first.start(one)
-    person = skew.new_person(one)
     before = skew.traces(person)
     deployment(person)
     assert {skew.outcome(person, name).word for name in both(person)} == {NAMESPACE}
@@ -65,4 +64,3 @@ def test_a_deployment_lives_through_upgrade_downgrade_and_upgrade(one: Cluster, 
         last = expected
     person.kubectl("delete", "deployment", "web", "--cascade=foreground", "--timeout=300s", timeout=330)
     assert skew.delete(person, before).word == NOTHING_LEFT
-    skew.end(person)

@@ -89,9 +89,9 @@ def test_outcomes_are_final_and_deleted_pods_leave_nothing(row: Row, journal: Jo
 
 
 @pytest.mark.parametrize("kubelet", list(REFUSED_GATES), ids=str)
-def test_a_kubelet_does_not_start_with_a_gate_that_it_cannot_have(plain: Cluster, kubelet: Kubelet, journal: Journal) -> None:
+def test_a_kubelet_does_not_start_with_a_gate_that_it_cannot_have(plain: Cluster, person: Person, kubelet: Kubelet,
+                                                                  journal: Journal) -> None:
     """Pods that run keep running meanwhile."""
-    person = skew.new_person(plain)
     skew.create(person, "pod", skew.spec_of(hostUsers=False))
     assert skew.outcome(person, "pod").word == NAMESPACE
     before = skew.identity(person, "pod")
@@ -102,15 +102,14 @@ def test_a_kubelet_does_not_start_with_a_gate_that_it_cannot_have(plain: Cluster
     assert person.on_node("systemctl show kubelet.service -p ActiveState --value").strip() != "active"
     Kubelet("1.36").start(plain)
     assert skew.since(person, "pod", before, skew.CONTINUES).word == f"{skew.CONTINUES}, {NAMESPACE}"
-    skew.end(person)
     journal.write("start", str(kubelet), "outcome", Outcome("does not start", text), "does not start")
 
 
-def test_a_relinked_kubelet_reports_an_older_version_and_is_otherwise_the_same(plain: Cluster) -> None:
+@pytest.mark.parametrize(("gates", "expected"), [({}, REFUSED), (ON, NAMESPACE)], ids=["default gates", "gate on"])
+def test_a_relinked_kubelet_reports_an_older_version_and_has_its_gates(plain: Cluster, person: Person, gates: dict[str, bool],
+                                                                       expected: str) -> None:
     """For tests of what is decided by the version that a node reports."""
-    Kubelet("relinked").start(plain)
-    person = skew.new_person(plain)
+    Kubelet("relinked", gates).start(plain)
     assert person.get("node", "node1")["status"]["nodeInfo"]["kubeletVersion"] == "v1.28.15"
     skew.create(person, "pod", skew.spec_of(hostUsers=False))
-    assert skew.outcome(person, "pod").word == NAMESPACE
-    skew.end(person)
+    assert skew.outcome(person, "pod").word == expected

@@ -3,6 +3,7 @@
 import pytest
 from nodensdev.cluster import Cluster
 from nodenstest import skew
+from nodenstest.people import Person
 from nodenstest.skew import HOST, NAMESPACE, NOTHING_LEFT, REFUSED, STOPPED, USERNS, Journal, Kubelet
 
 ON, OFF = {USERNS: True}, {USERNS: False}
@@ -23,10 +24,9 @@ SWITCHES = [
 ]
 
 @pytest.mark.parametrize(("old", "new", "running", "created"), SWITCHES, ids=[f"{old} to {new}" for old, new, _, _ in SWITCHES])
-def test_pods_survive_another_kubelet_and_leave_nothing(one: Cluster, journal: Journal, old: Kubelet, new: Kubelet, running: str,
-                                                        created: str) -> None:
+def test_pods_survive_another_kubelet_and_leave_nothing(one: Cluster, person: Person, journal: Journal, old: Kubelet, new: Kubelet,
+                                                        running: str, created: str) -> None:
     old.start(one)
-    person = skew.new_person(one)
     before = skew.traces(person)
     skew.create(person, "old", skew.spec_of(hostUsers=False))
     skew.outcome(person, "old")
@@ -39,4 +39,3 @@ def test_pods_survive_another_kubelet_and_leave_nothing(one: Cluster, journal: J
     journal.write("switch", row, "running pod", skew.since(person, "old", ran, running), running)
     journal.write("switch", row, "new pod", found, created)
     journal.write("switch", row, "deleted", skew.delete(person, before), NOTHING_LEFT)
-    skew.end(person)

@@ -184,7 +184,8 @@ def since(person: Person, name: str, before: tuple[str, int], expected: str) -> 
 
 def stopped(person: Person, name: str) -> Outcome | None:
     """A container that the runtime has refused to start again."""
-    events = json.loads(person.kubectl("get", "events", f"--field-selector=involvedObject.name={name},reason=Failed", "-o", "json"))["items"]
+    chosen = f"--field-selector=involvedObject.name={name},reason=Failed"
+    events = json.loads(person.kubectl("get", "events", chosen, "-o", "json"))["items"]
     count = sum(item.get("count") or 1 for item in events)
     return Outcome(STOPPED, shorten(events[-1]["message"])) if count >= ATTEMPTS else None
 
