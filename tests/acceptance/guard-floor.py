@@ -57,7 +57,8 @@ def tasks(proof: Proof) -> None:
     proof.expect(not problems, "; ".join(problems))
 
 
-@check(f"point 3: nodens audit finds each of the {FINDINGS} on a prepared cluster and nothing on a clean one; reports, rights, hostile servers")
+@check(f"point 3: nodens audit finds each of the {FINDINGS} on a prepared cluster and nothing on a clean one; reports, rights, "
+       "hostile servers")
 def audit(proof: Proof) -> None:
     passed(proof, proof.dev("test", "guard", "-k", "test_audit", timeout=20 * MINUTE).stdout, FINDINGS)
 

@@ -55,7 +55,7 @@ static const char *label_for(const struct cli_audit_namespace *namespace) {
         return namespace->counts[ND_AUDIT_YES] > 0 ? "default" : "";
 }
 
-/* Names in a file may be anything; only one that the API accepts goes into a command for a
+/* Names in a file may be anything; only a name valid in the API goes into a command for a
  * shell. */
 static bool is_name(const char *text) {
         size_t length = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-.");

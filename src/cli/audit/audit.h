@@ -54,7 +54,7 @@ struct cli_audit_namespace {
         size_t left_alone;   /* not ready, and the label default leaves them alone */
         size_t refused;      /* ready, but no constraint admits them without a grant */
         size_t moved;        /* ready, but a constraint would choose their user */
-        const char *grant;   /* one that would help; nullptr = none */
+        const char *grant;   /* would help; nullptr = none */
         const char *account; /* that needs it */
         const char *label;   /* "default", "require"; "" = none would help */
         const char *command; /* that switches it on; "" = nothing to do */

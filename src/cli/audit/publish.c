@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* publish.c - writes PolicyReport objects to the cluster, and removes those that have no results
- * any more
+/* publish.c - writes PolicyReport objects to the cluster, and removes empty ones
  *
  * Server-side apply: an object that another program has created keeps the fields of this program.
  * Only reports with our label are removed. */

@@ -48,9 +48,9 @@ struct cri_bundle_plan {
 /* Reads and converts a seccomp profile as for a container, to find errors early. */
 [[nodiscard]] struct nd_error *cri_bundle_check_seccomp(const char *path);
 
-/* For workers: the container's cgroup, as the engine was given it, below the mount; nullptr if there
- * is none. Finds a container whose creation was interrupted before the engine reported it, also if
- * it was created with other settings. */
+/* For workers: the container's cgroup below the mount, as the engine was given it; nullptr = none.
+ * Finds a container whose creation was interrupted before the engine reported it, also if it was
+ * created with other settings. */
 [[nodiscard]] struct nd_error *cri_bundle_cgroup(const char *directory, char **ret);
 
 /* For workers: removes everything that cri_bundle_make() and attaching the root left in a

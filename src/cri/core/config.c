@@ -258,7 +258,7 @@ bool cri_config_handler(const struct cri_config *config, const char *name, struc
         return false;
 }
 
-/* A RuntimeClass handler is a DNS label. The name is also used in names of directories and units. */
+/* A RuntimeClass handler is a DNS label. Directories and units are named after it. */
 static bool is_label(const char *name) {
         size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
 

@@ -44,7 +44,7 @@ struct cri_config {
         char *monitor;           /* nodens-mon */
         char *init;              /* catatonit: PID 1 of a shared PID namespace */
         bool systemd_cgroups;    /* cgroupDriver: systemd, or cgroupfs as in rootless nodes */
-        char *cgroup_prefix;     /* of the containers' scopes, by which monitoring agents know them */
+        char *cgroup_prefix;     /* of containers' scopes; agents know containers by it */
         char *runtime_name;      /* for the kubelet, and in its container IDs */
         char *cni_config;        /* conflists */
         char *cni_plugins;       /* directories, separated by colons */

@@ -105,6 +105,7 @@ void cri_monitor_reopen_log(struct cri_monitor *monitor, cri_monitor_callback ca
 void cri_monitor_free(struct cri_monitor *monitor);
 
 /* The cgroup of one container's monitor, and of the OCI runtime while it creates the container:
- * monitors/mon-<id> below the daemon's own; agents would take one with the bare ID for the container.
- * The cleanup of a failed creation finds both there and needs no pid. Relative to the mount, with a leading slash; "" if we have no writable cgroup v2. */
+ * monitors/mon-<id> below the daemon's own. If its name was the ID alone, monitoring agents would
+ * take it for the container. The cleanup of a failed creation finds both there and needs no pid.
+ * Relative to the mount, with a leading slash; "" if we have no writable cgroup v2. */
 [[nodiscard]] struct nd_error *cri_monitor_home(const char *id, char **ret);

@@ -381,8 +381,7 @@ struct nd_error *cri_container_create_monitor(struct cri_container_operation *op
 /* ---- process ---- */
 
 /* The container's cgroup; none if it is in ours, which must not be killed with it. A container that
- * may create cgroups is in one that crun created inside the scope, but the limits are on the
- * scope. */
+ * may create cgroups is in a cgroup inside the scope, but the limits are on the scope. */
 static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, char **ret) {
         nd_autofree char *path = nd_format("/proc/%d/cgroup", (int) pid), *text = nullptr, *own = nullptr;
         char *last;

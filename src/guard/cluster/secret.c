@@ -223,7 +223,7 @@ static size_t write_bundle_patch(const struct guard_secret *s, yyjson_val *confi
                         continue;
                 path = nd_format("/webhooks/%zu/clientConfig/caBundle", at);
                 nd_json_open(out, nullptr, '{');
-                nd_json_string(out, "op", "add"); /* replaces one that is there */
+                nd_json_string(out, "op", "add"); /* or replace */
                 nd_json_string(out, "path", path);
                 nd_json_string(out, "value", s->bundle);
                 nd_json_close(out, '}');

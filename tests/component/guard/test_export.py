@@ -56,7 +56,7 @@ def spaces(plane: Plane) -> Iterator[tuple[str, str]]:
 
 def pod_in(namespace: str, change: Pod, **context: Any) -> Pod:
     """A pod that is complete: nothing is left for defaults, hostUsers included."""
-    one = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": namespace}, "spec": {
+    one: Pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": namespace}, "spec": {
         "hostUsers": True, "containers": [{"name": "c", "image": "x", "securityContext": PLAIN | context}]}}
     spec = copy.deepcopy(change)
     one["metadata"] |= spec.pop("metadata", {})
@@ -140,7 +140,7 @@ def test_both_verdicts_occur_for_each_user(plane: Plane, spaces: tuple[str, str]
 
 def test_a_pod_that_leaves_fields_open_is_refused_by_policies_alone(plane: Plane, spaces: tuple[str, str]) -> None:
     """Policies fill in nothing: the pod would run as its image says."""
-    bare = {"container": {"securityContext": {}}}
+    bare: Pod = {"container": {"securityContext": {}}}
     assert verdict(plane, spaces[0], "alice", bare, {}) == (True, "")
     admitted, said = verdict(plane, spaces[1], "alice", bare, {})
     assert not admitted and "as it is written fits no security context constraint that alice or serviceaccount by-policy:default" in said

@@ -91,7 +91,8 @@ def credentials(one: Person) -> str:
 def manifest(one: Person) -> list[dict[str, Any]]:
     """The objects of the example, with the test's image; the programs are those of the outer node."""
     text = one.kubectl("create", "--dry-run=client", "-o", "json", "-f", "-", stdin=MANIFEST.read_text())
-    decoder, objects, text = json.JSONDecoder(), [], text.strip()
+    objects: list[dict[str, Any]] = []
+    decoder, text = json.JSONDecoder(), text.strip()
     while text:
         found, end = decoder.raw_decode(text)
         objects += found["items"] if found["kind"] == "List" else [found]
