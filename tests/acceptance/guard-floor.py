@@ -2,8 +2,11 @@
 """nodens-guard, second half: version floor, version skew, audit, installation."""
 import re
 
+from nodensdev import skew
 from nodensdev.checks import page_commands
 from nodensdev.checks.prove import Proof, check
+from nodensdev.cluster import switch
+from nodensdev.cluster.options import OLD_KUBELETS, UNSUPPORTED_KUBELETS
 from nodensdev.project import TOP
 
 MINUTE = 60
@@ -76,3 +79,39 @@ def readiness(proof: Proof) -> None:
 def table(proof: Proof) -> None:
     for path in ("tests/component/guard/test_audit.py", "tests/cluster/scenarios/test_audit.py"):
         proof.expect("from nodenstest.audit_workloads import" in (TOP / path).read_text(), f"{path} uses the table")
+
+
+def skew_tests(proof: Proof, *words: str) -> None:
+    output = proof.dev("test", "skew", *words, timeout=90 * MINUTE).stdout
+    counts = re.findall(r"^(?:=+ )?(\d+ passed.*?)(?: in .*)?$", output, re.MULTILINE)
+    proof.expect(bool(counts) and "skipped" not in counts[0], f"tests ran, and none was skipped: {counts}")
+    proof.figure("tests", counts[0])
+
+
+@check("point 1: stock kubelets 1.29.6, 1.32.13, 1.33 and 1.34, and one that is linked with an older version string")
+def kubelets(proof: Proof) -> None:
+    for name in (*UNSUPPORTED_KUBELETS, *OLD_KUBELETS):
+        said = proof.machine([str(switch.program(name)), "--version"]).stdout.strip()
+        proof.expect(said == f"Kubernetes {switch.reported_version(name)}", f"kubelet '{name}' reports its version: {said}")
+        proof.figure(name, said.removeprefix("Kubernetes "))
+
+
+@check("point 1: kubelet 1.29.6 ignores hostUsers, 1.32.13 refuses it; the relinked one reports an older version to the API server")
+def older(proof: Proof) -> None:
+    skew_tests(proof, "-k", "relinked or definite_outcome and (1.29.6 or 1.32.13) and not UserNamespacesSupport")
+
+
+@check("point 5: the tables of docs/version-skew.md are those of the last results, and complete")
+def skew_tables(proof: Proof) -> None:
+    proof.dev("lint", "tables")
+    proof.expect(not skew.problems(), "page and results agree")
+    proof.figure("cells", str(len(skew.read(skew.RESULTS)[0])))
+
+
+@check("point 5: every cell of the skew table, measured again", full_only=True)
+def skew_cells(proof: Proof) -> None:
+    skew_tests(proof)
+    found, committed = skew.read(skew.NEWEST)[0], skew.read(skew.RESULTS)[0]
+    proof.expect({(cell.table, cell.row, cell.column, cell.outcome) for cell in found}
+                 == {(cell.table, cell.row, cell.column, cell.outcome) for cell in committed}, "outcomes are those of the page")
+    proof.figure("cells", str(len(found)))

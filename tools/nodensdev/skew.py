@@ -119,7 +119,7 @@ def page_from(page: str, cells: Sequence[Cell], facts: dict[str, Any]) -> str:
             raise Failure(f"{PAGE.name} has no place for the table '{name}': {begin.strip()} ... {END.strip()}")
         head, rest = page.split(begin)
         page = head + begin + "\n" + render(cells, name) + "\n" + END + rest.split(END, 1)[1]
-    line = f"Results of {facts['date']}, commit {facts['commit']}, {len(cells)} cells."
+    line = f"Results of {facts['date']} (last run: commit {facts['commit']}), {len(cells)} cells."
     return re.sub(r"^Results of \d{4}-.*$", line, page, flags=re.MULTILINE)
 
 

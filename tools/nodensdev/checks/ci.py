@@ -27,6 +27,7 @@ QUICK = (
     Step("columns of comments and Python", ("lint", "width")),
     Step("names in documents and comments", ("lint", "names")),
     Step("links between pages", ("lint", "links")),
+    Step("tables of version skew beside their results", ("lint", "tables")),
     Step("ruff and mypy", ("lint", "python"), 10),
     Step("names of shared symbols", ("lint", "symbols")),
     Step("include circles, sizes of files and folders", ("lint", "layout")),

@@ -302,7 +302,7 @@ SUITES = {
                       pytest_on_machine("tests/cluster/scenarios", "-s", marks="versions"), default=False),
     "versions-short": Suite("of versions: one kubelet, in the gate", pytest_on_machine("tests/cluster/scenarios", "-s", "--kubelets",
                                                                                        "1.34", marks="versions and gate"), default=False),
-    "skew": Suite("kubelets 1.29 to 1.36 and gates switched under running pods: docs/version-skew.md",
+    "skew": Suite("kubelets 1.29 to 1.36 and gates, switched under running pods",
                   pytest_on_machine("tests/cluster/skew"), default=False),
     "throughput": Suite("throughput of kubectl exec, beside containerd",
                         pytest_on_machine("tests/cluster/scenarios", "-s", "--figures", "build/throughput.json", marks="throughput"),
