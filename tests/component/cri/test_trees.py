@@ -157,7 +157,8 @@ def export(runtime: runtimes.Containerd, names: list[str], archive: Path) -> dic
         client.pull(name)
     listed = [line for line in runtime.ctr("images", "ls", "-q").split() if "@sha256:" not in line and not line.startswith("sha256:")]
     assert set(names) <= set(listed)
-    runtime.ctr("images", "export", str(archive), *listed)
+    # without --local, ctr does not wait until everything it receives is written
+    runtime.ctr("images", "export", "--local", str(archive), *listed)
     ids = {name: image_of(client, name).id for name in names}
     runtime.stop()
     return ids
