@@ -295,9 +295,11 @@ static const char *text_at(struct nd_arena *arena, yyjson_val *object, const cha
 /* The member of a volume's spec that names its source is one of many: the names are those of a
  * pod's volumes, and "local". */
 static const char *source_of(yyjson_val *spec, yyjson_val **ret) {
-        for (size_t i = 0; i < ND_VOLUME_SOURCES; i++)
-                if (yyjson_is_obj(*ret = yyjson_obj_get(spec, nd_pod_volume_source_names[i])))
+        for (size_t i = 0; i < ND_VOLUME_SOURCES; i++) {
+                *ret = yyjson_obj_get(spec, nd_pod_volume_source_names[i]);
+                if (yyjson_is_obj(*ret))
                         return nd_pod_volume_source_names[i];
+        }
         *ret = yyjson_obj_get(spec, "local");
         return yyjson_is_obj(*ret) ? "local" : "";
 }

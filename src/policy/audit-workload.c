@@ -146,9 +146,12 @@ static const char *device_of_limits(yyjson_val *limits, struct nd_arena *arena) 
         yyjson_obj_iter members = yyjson_obj_iter_with(limits);
         yyjson_val *key;
 
-        while ((key = yyjson_obj_iter_next(&members)))
-                if (memchr(yyjson_get_str(key), '/', yyjson_get_len(key)))
-                        return nd_arena_strdup(arena, yyjson_get_str(key));
+        while ((key = yyjson_obj_iter_next(&members))) {
+                const char *name = yyjson_get_str(key);
+
+                if (name && strchr(name, '/'))
+                        return nd_arena_strdup(arena, name);
+        }
         return "";
 }
 

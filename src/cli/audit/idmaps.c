@@ -4,13 +4,13 @@
  * The kernel's own answer, which does not depend on the kubelet or the runtime: a process belongs
  * to the pod in the path of its cgroup, and /proc/PID/uid_map is its mapping. */
 #include <dirent.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "cli/audit/audit.h"
 #include "sys/dir.h"
 #include "sys/file.h"
+#include "sys/userns.h"
 
 enum {
         UID_LENGTH = 64,
@@ -37,19 +37,21 @@ char *cli_audit_pod_of_cgroup(const char *cgroup) {
                 if (uid[length] != '/' && uid[length] != '.' && uid[length] != '\n' && uid[length] != '\0')
                         continue;
                 copy = nd_strndup(uid, length);
-                for (char *c = copy; *c; c++)
-                        *c = *c == '_' ? '-' : *c;
+                for (char *c = strchr(copy, '_'); c; c = strchr(c, '_'))
+                        *c = '-';
                 return copy;
         }
         return nullptr;
 }
 
 bool cli_audit_is_host_map(const char *uid_map) {
-        unsigned long long inside, outside, count;
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
+        nd_autoerror struct nd_error *error = nd_userns_maps_parse(uid_map, &maps);
 
-        for (const char *line = uid_map; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : nullptr)
-                if (sscanf(line, "%llu %llu %llu", &inside, &outside, &count) == 3 && inside == 0)
-                        return outside == 0;
+        nd_vector_each (map, &maps) {
+                if (map->inside == 0)
+                        return !error && map->outside == 0;
+        }
         return false;
 }
 
