@@ -52,10 +52,14 @@ struct nd_error *nd_json_parse(const char *bytes, size_t length, size_t ceiling,
         return nullptr;
 }
 
-char *nd_json_copy(yyjson_val *object, const char *key) {
+const char *nd_json_text(yyjson_val *object, const char *key) {
         const char *value = yyjson_get_str(yyjson_obj_get(object, key));
 
-        return nd_strdup(value ? value : "");
+        return value ? value : "";
+}
+
+char *nd_json_copy(yyjson_val *object, const char *key) {
+        return nd_strdup(nd_json_text(object, key));
 }
 
 static void start_item(struct nd_json_out *out) {

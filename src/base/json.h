@@ -27,7 +27,9 @@ static inline void nd_json_doc_done(yyjson_doc **doc) {
  * name. */
 [[nodiscard]] struct nd_error *nd_json_parse(const char *bytes, size_t length, size_t ceiling, yyjson_doc **ret);
 
-/* A copy of the text of a member; "" if it has none. */
+/* The text of a member; "" if it has none. */
+[[nodiscard]] const char *nd_json_text(yyjson_val *object, const char *key);
+/* A copy of it. */
 [[nodiscard]] char *nd_json_copy(yyjson_val *object, const char *key);
 
 /* A streaming writer. indent 0 writes one line. Invalid UTF-8 in strings is replaced (U+FFFD),

@@ -5,212 +5,207 @@
 
 #include "base/text.h"
 
-#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
-#define NESTED(type, json, member, sort, shape)                                                                               \
-        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
-#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
-
 static const struct nd_shape_field selinux_fields[] = {
-        FIELD(nd_pod_selinux, "user", user, TEXT),
-        FIELD(nd_pod_selinux, "role", role, TEXT),
-        FIELD(nd_pod_selinux, "type", type, TEXT),
-        FIELD(nd_pod_selinux, "level", level, TEXT),
+        ND_FIELD(nd_pod_selinux, "user", user, TEXT),
+        ND_FIELD(nd_pod_selinux, "role", role, TEXT),
+        ND_FIELD(nd_pod_selinux, "type", type, TEXT),
+        ND_FIELD(nd_pod_selinux, "level", level, TEXT),
         {},
 };
-const struct nd_shape nd_pod_selinux_shape = SHAPE(nd_pod_selinux, selinux_fields);
+const struct nd_shape nd_pod_selinux_shape = ND_SHAPE_OF(nd_pod_selinux, selinux_fields);
 
 static const struct nd_shape_field profile_fields[] = {
-        FIELD(nd_pod_profile, "type", type, TEXT),
-        FIELD(nd_pod_profile, "localhostProfile", localhost, TEXT),
+        ND_FIELD(nd_pod_profile, "type", type, TEXT),
+        ND_FIELD(nd_pod_profile, "localhostProfile", localhost, TEXT),
         {},
 };
-static const struct nd_shape profile_shape = SHAPE(nd_pod_profile, profile_fields);
+static const struct nd_shape profile_shape = ND_SHAPE_OF(nd_pod_profile, profile_fields);
 
 static const struct nd_shape_field capabilities_fields[] = {
-        FIELD(nd_pod_capabilities, "add", add, TEXTS),
-        FIELD(nd_pod_capabilities, "drop", drop, TEXTS),
+        ND_FIELD(nd_pod_capabilities, "add", add, TEXTS),
+        ND_FIELD(nd_pod_capabilities, "drop", drop, TEXTS),
         {},
 };
-static const struct nd_shape capabilities_shape = SHAPE(nd_pod_capabilities, capabilities_fields);
+static const struct nd_shape capabilities_shape = ND_SHAPE_OF(nd_pod_capabilities, capabilities_fields);
 
 static const struct nd_shape_field windows_fields[] = {
-        FIELD(nd_pod_windows, "hostProcess", host_process, SWITCH),
+        ND_FIELD(nd_pod_windows, "hostProcess", host_process, SWITCH),
         {},
 };
-static const struct nd_shape windows_shape = SHAPE(nd_pod_windows, windows_fields);
+static const struct nd_shape windows_shape = ND_SHAPE_OF(nd_pod_windows, windows_fields);
 
 static const struct nd_shape_field context_fields[] = {
-        FIELD(nd_pod_container_context, "privileged", privileged, SWITCH),
-        FIELD(nd_pod_container_context, "allowPrivilegeEscalation", allow_privilege_escalation, SWITCH),
-        FIELD(nd_pod_container_context, "readOnlyRootFilesystem", read_only_root, SWITCH),
-        FIELD(nd_pod_container_context, "runAsNonRoot", run_as_non_root, SWITCH),
-        FIELD(nd_pod_container_context, "runAsUser", run_as_user, INT),
-        FIELD(nd_pod_container_context, "runAsGroup", run_as_group, INT),
-        FIELD(nd_pod_container_context, "procMount", proc_mount, TEXT),
-        NESTED(nd_pod_container_context, "capabilities", capabilities, OBJECT, capabilities_shape),
-        NESTED(nd_pod_container_context, "seLinuxOptions", selinux, OBJECT, nd_pod_selinux_shape),
-        NESTED(nd_pod_container_context, "seccompProfile", seccomp, OBJECT, profile_shape),
-        NESTED(nd_pod_container_context, "appArmorProfile", apparmor, OBJECT, profile_shape),
-        NESTED(nd_pod_container_context, "windowsOptions", windows, OBJECT, windows_shape),
+        ND_FIELD(nd_pod_container_context, "privileged", privileged, SWITCH),
+        ND_FIELD(nd_pod_container_context, "allowPrivilegeEscalation", allow_privilege_escalation, SWITCH),
+        ND_FIELD(nd_pod_container_context, "readOnlyRootFilesystem", read_only_root, SWITCH),
+        ND_FIELD(nd_pod_container_context, "runAsNonRoot", run_as_non_root, SWITCH),
+        ND_FIELD(nd_pod_container_context, "runAsUser", run_as_user, INT),
+        ND_FIELD(nd_pod_container_context, "runAsGroup", run_as_group, INT),
+        ND_FIELD(nd_pod_container_context, "procMount", proc_mount, TEXT),
+        ND_NESTED(nd_pod_container_context, "capabilities", capabilities, OBJECT, capabilities_shape),
+        ND_NESTED(nd_pod_container_context, "seLinuxOptions", selinux, OBJECT, nd_pod_selinux_shape),
+        ND_NESTED(nd_pod_container_context, "seccompProfile", seccomp, OBJECT, profile_shape),
+        ND_NESTED(nd_pod_container_context, "appArmorProfile", apparmor, OBJECT, profile_shape),
+        ND_NESTED(nd_pod_container_context, "windowsOptions", windows, OBJECT, windows_shape),
         {},
 };
-static const struct nd_shape context_shape = SHAPE(nd_pod_container_context, context_fields);
+static const struct nd_shape context_shape = ND_SHAPE_OF(nd_pod_container_context, context_fields);
 
 static const struct nd_shape_field sysctl_fields[] = {
-        FIELD(nd_pod_sysctl, "name", name, TEXT),
+        ND_FIELD(nd_pod_sysctl, "name", name, TEXT),
         {},
 };
-static const struct nd_shape sysctl_shape = SHAPE(nd_pod_sysctl, sysctl_fields);
+static const struct nd_shape sysctl_shape = ND_SHAPE_OF(nd_pod_sysctl, sysctl_fields);
 
 static const struct nd_shape_field pod_context_fields[] = {
-        FIELD(nd_pod_context, "runAsNonRoot", run_as_non_root, SWITCH),
-        FIELD(nd_pod_context, "runAsUser", run_as_user, INT),
-        FIELD(nd_pod_context, "runAsGroup", run_as_group, INT),
-        FIELD(nd_pod_context, "fsGroup", fs_group, INT),
-        FIELD(nd_pod_context, "supplementalGroups", supplemental_groups, INTS),
-        FIELD(nd_pod_context, "supplementalGroupsPolicy", supplemental_groups_policy, TEXT),
-        NESTED(nd_pod_context, "sysctls", sysctls, LIST, sysctl_shape),
-        NESTED(nd_pod_context, "seLinuxOptions", selinux, OBJECT, nd_pod_selinux_shape),
-        NESTED(nd_pod_context, "seccompProfile", seccomp, OBJECT, profile_shape),
-        NESTED(nd_pod_context, "appArmorProfile", apparmor, OBJECT, profile_shape),
-        NESTED(nd_pod_context, "windowsOptions", windows, OBJECT, windows_shape),
+        ND_FIELD(nd_pod_context, "runAsNonRoot", run_as_non_root, SWITCH),
+        ND_FIELD(nd_pod_context, "runAsUser", run_as_user, INT),
+        ND_FIELD(nd_pod_context, "runAsGroup", run_as_group, INT),
+        ND_FIELD(nd_pod_context, "fsGroup", fs_group, INT),
+        ND_FIELD(nd_pod_context, "supplementalGroups", supplemental_groups, INTS),
+        ND_FIELD(nd_pod_context, "supplementalGroupsPolicy", supplemental_groups_policy, TEXT),
+        ND_NESTED(nd_pod_context, "sysctls", sysctls, LIST, sysctl_shape),
+        ND_NESTED(nd_pod_context, "seLinuxOptions", selinux, OBJECT, nd_pod_selinux_shape),
+        ND_NESTED(nd_pod_context, "seccompProfile", seccomp, OBJECT, profile_shape),
+        ND_NESTED(nd_pod_context, "appArmorProfile", apparmor, OBJECT, profile_shape),
+        ND_NESTED(nd_pod_context, "windowsOptions", windows, OBJECT, windows_shape),
         {},
 };
-static const struct nd_shape pod_context_shape = SHAPE(nd_pod_context, pod_context_fields);
+static const struct nd_shape pod_context_shape = ND_SHAPE_OF(nd_pod_context, pod_context_fields);
 
 static const struct nd_shape_field port_fields[] = {
-        FIELD(nd_pod_port, "hostPort", host_port, INT32),
+        ND_FIELD(nd_pod_port, "hostPort", host_port, INT32),
         {},
 };
-static const struct nd_shape port_shape = SHAPE(nd_pod_port, port_fields);
+static const struct nd_shape port_shape = ND_SHAPE_OF(nd_pod_port, port_fields);
 
 static const struct nd_shape_field endpoint_fields[] = {
-        FIELD(nd_pod_endpoint, "host", host, TEXT),
+        ND_FIELD(nd_pod_endpoint, "host", host, TEXT),
         {},
 };
-static const struct nd_shape endpoint_shape = SHAPE(nd_pod_endpoint, endpoint_fields);
+static const struct nd_shape endpoint_shape = ND_SHAPE_OF(nd_pod_endpoint, endpoint_fields);
 
 static const struct nd_shape_field handler_fields[] = {
-        NESTED(nd_pod_handler, "httpGet", http, OBJECT, endpoint_shape),
-        NESTED(nd_pod_handler, "tcpSocket", tcp, OBJECT, endpoint_shape),
+        ND_NESTED(nd_pod_handler, "httpGet", http, OBJECT, endpoint_shape),
+        ND_NESTED(nd_pod_handler, "tcpSocket", tcp, OBJECT, endpoint_shape),
         {},
 };
-static const struct nd_shape handler_shape = SHAPE(nd_pod_handler, handler_fields);
+static const struct nd_shape handler_shape = ND_SHAPE_OF(nd_pod_handler, handler_fields);
 
 static const struct nd_shape_field lifecycle_fields[] = {
-        NESTED(nd_pod_lifecycle, "postStart", post_start, OBJECT, handler_shape),
-        NESTED(nd_pod_lifecycle, "preStop", pre_stop, OBJECT, handler_shape),
+        ND_NESTED(nd_pod_lifecycle, "postStart", post_start, OBJECT, handler_shape),
+        ND_NESTED(nd_pod_lifecycle, "preStop", pre_stop, OBJECT, handler_shape),
         {},
 };
-static const struct nd_shape lifecycle_shape = SHAPE(nd_pod_lifecycle, lifecycle_fields);
+static const struct nd_shape lifecycle_shape = ND_SHAPE_OF(nd_pod_lifecycle, lifecycle_fields);
 
 static const struct nd_shape_field volume_device_fields[] = {
-        FIELD(nd_pod_volume_device, "name", name, TEXT),
+        ND_FIELD(nd_pod_volume_device, "name", name, TEXT),
         {},
 };
-static const struct nd_shape volume_device_shape = SHAPE(nd_pod_volume_device, volume_device_fields);
+static const struct nd_shape volume_device_shape = ND_SHAPE_OF(nd_pod_volume_device, volume_device_fields);
 
 static const struct nd_shape_field volume_mount_fields[] = {
-        FIELD(nd_pod_volume_mount, "name", name, TEXT),
-        FIELD(nd_pod_volume_mount, "mountPropagation", propagation, TEXT),
+        ND_FIELD(nd_pod_volume_mount, "name", name, TEXT),
+        ND_FIELD(nd_pod_volume_mount, "mountPropagation", propagation, TEXT),
         {},
 };
-static const struct nd_shape volume_mount_shape = SHAPE(nd_pod_volume_mount, volume_mount_fields);
+static const struct nd_shape volume_mount_shape = ND_SHAPE_OF(nd_pod_volume_mount, volume_mount_fields);
 
 static const struct nd_shape_field container_fields[] = {
-        FIELD(nd_pod_container, "name", name, TEXT),
-        FIELD(nd_pod_container, "image", image, TEXT),
-        NESTED(nd_pod_container, "ports", ports, LIST, port_shape),
-        NESTED(nd_pod_container, "volumeDevices", volume_devices, LIST, volume_device_shape),
-        NESTED(nd_pod_container, "volumeMounts", volume_mounts, LIST, volume_mount_shape),
-        NESTED(nd_pod_container, "livenessProbe", liveness, OBJECT, handler_shape),
-        NESTED(nd_pod_container, "readinessProbe", readiness, OBJECT, handler_shape),
-        NESTED(nd_pod_container, "startupProbe", startup, OBJECT, handler_shape),
-        NESTED(nd_pod_container, "lifecycle", lifecycle, OBJECT, lifecycle_shape),
-        NESTED(nd_pod_container, "securityContext", security, OBJECT, context_shape),
+        ND_FIELD(nd_pod_container, "name", name, TEXT),
+        ND_FIELD(nd_pod_container, "image", image, TEXT),
+        ND_NESTED(nd_pod_container, "ports", ports, LIST, port_shape),
+        ND_NESTED(nd_pod_container, "volumeDevices", volume_devices, LIST, volume_device_shape),
+        ND_NESTED(nd_pod_container, "volumeMounts", volume_mounts, LIST, volume_mount_shape),
+        ND_NESTED(nd_pod_container, "livenessProbe", liveness, OBJECT, handler_shape),
+        ND_NESTED(nd_pod_container, "readinessProbe", readiness, OBJECT, handler_shape),
+        ND_NESTED(nd_pod_container, "startupProbe", startup, OBJECT, handler_shape),
+        ND_NESTED(nd_pod_container, "lifecycle", lifecycle, OBJECT, lifecycle_shape),
+        ND_NESTED(nd_pod_container, "securityContext", security, OBJECT, context_shape),
         {},
 };
-static const struct nd_shape container_shape = SHAPE(nd_pod_container, container_fields);
+static const struct nd_shape container_shape = ND_SHAPE_OF(nd_pod_container, container_fields);
 
 static const struct nd_shape_field flex_fields[] = {
-        FIELD(nd_pod_flex_volume, "driver", driver, TEXT),
+        ND_FIELD(nd_pod_flex_volume, "driver", driver, TEXT),
         {},
 };
-static const struct nd_shape flex_shape = SHAPE(nd_pod_flex_volume, flex_fields);
+static const struct nd_shape flex_shape = ND_SHAPE_OF(nd_pod_flex_volume, flex_fields);
 
 static const struct nd_shape_field host_path_fields[] = {
-        FIELD(nd_pod_host_path, "path", path, TEXT),
-        FIELD(nd_pod_host_path, "type", type, TEXT),
+        ND_FIELD(nd_pod_host_path, "path", path, TEXT),
+        ND_FIELD(nd_pod_host_path, "type", type, TEXT),
         {},
 };
-static const struct nd_shape host_path_shape = SHAPE(nd_pod_host_path, host_path_fields);
+static const struct nd_shape host_path_shape = ND_SHAPE_OF(nd_pod_host_path, host_path_fields);
 
 static const struct nd_shape_field empty_dir_fields[] = {
-        FIELD(nd_pod_empty_dir, "medium", medium, TEXT),
+        ND_FIELD(nd_pod_empty_dir, "medium", medium, TEXT),
         {},
 };
-static const struct nd_shape empty_dir_shape = SHAPE(nd_pod_empty_dir, empty_dir_fields);
+static const struct nd_shape empty_dir_shape = ND_SHAPE_OF(nd_pod_empty_dir, empty_dir_fields);
 
 static const struct nd_shape_field claim_fields[] = {
-        FIELD(nd_pod_claim_source, "claimName", name, TEXT),
+        ND_FIELD(nd_pod_claim_source, "claimName", name, TEXT),
         {},
 };
-static const struct nd_shape claim_shape = SHAPE(nd_pod_claim_source, claim_fields);
+static const struct nd_shape claim_shape = ND_SHAPE_OF(nd_pod_claim_source, claim_fields);
 
 static const struct nd_shape_field key_path_fields[] = {
-        FIELD(nd_pod_key_path, "key", key, TEXT),
-        FIELD(nd_pod_key_path, "path", path, TEXT),
+        ND_FIELD(nd_pod_key_path, "key", key, TEXT),
+        ND_FIELD(nd_pod_key_path, "path", path, TEXT),
         {},
 };
-static const struct nd_shape key_path_shape = SHAPE(nd_pod_key_path, key_path_fields);
+static const struct nd_shape key_path_shape = ND_SHAPE_OF(nd_pod_key_path, key_path_fields);
 
 static const struct nd_shape_field field_ref_fields[] = {
-        FIELD(nd_pod_field_ref, "apiVersion", api_version, TEXT),
-        FIELD(nd_pod_field_ref, "fieldPath", field_path, TEXT),
+        ND_FIELD(nd_pod_field_ref, "apiVersion", api_version, TEXT),
+        ND_FIELD(nd_pod_field_ref, "fieldPath", field_path, TEXT),
         {},
 };
-static const struct nd_shape field_ref_shape = SHAPE(nd_pod_field_ref, field_ref_fields);
+static const struct nd_shape field_ref_shape = ND_SHAPE_OF(nd_pod_field_ref, field_ref_fields);
 
 static const struct nd_shape_field downward_item_fields[] = {
-        FIELD(nd_pod_downward_item, "path", path, TEXT),
-        NESTED(nd_pod_downward_item, "fieldRef", field_ref, OBJECT, field_ref_shape),
+        ND_FIELD(nd_pod_downward_item, "path", path, TEXT),
+        ND_NESTED(nd_pod_downward_item, "fieldRef", field_ref, OBJECT, field_ref_shape),
         {},
 };
-static const struct nd_shape downward_item_shape = SHAPE(nd_pod_downward_item, downward_item_fields);
+static const struct nd_shape downward_item_shape = ND_SHAPE_OF(nd_pod_downward_item, downward_item_fields);
 
 static const struct nd_shape_field token_fields[] = {
-        FIELD(nd_pod_token_source, "path", path, TEXT),
-        FIELD(nd_pod_token_source, "audience", audience, TEXT),
+        ND_FIELD(nd_pod_token_source, "path", path, TEXT),
+        ND_FIELD(nd_pod_token_source, "audience", audience, TEXT),
         {},
 };
-static const struct nd_shape token_shape = SHAPE(nd_pod_token_source, token_fields);
+static const struct nd_shape token_shape = ND_SHAPE_OF(nd_pod_token_source, token_fields);
 
 static const struct nd_shape_field config_map_fields[] = {
-        FIELD(nd_pod_config_map_source, "name", name, TEXT),
-        NESTED(nd_pod_config_map_source, "items", items, LIST, key_path_shape),
+        ND_FIELD(nd_pod_config_map_source, "name", name, TEXT),
+        ND_NESTED(nd_pod_config_map_source, "items", items, LIST, key_path_shape),
         {},
 };
-static const struct nd_shape config_map_shape = SHAPE(nd_pod_config_map_source, config_map_fields);
+static const struct nd_shape config_map_shape = ND_SHAPE_OF(nd_pod_config_map_source, config_map_fields);
 
 static const struct nd_shape_field downward_fields[] = {
-        NESTED(nd_pod_downward_source, "items", items, LIST, downward_item_shape),
+        ND_NESTED(nd_pod_downward_source, "items", items, LIST, downward_item_shape),
         {},
 };
-static const struct nd_shape downward_shape = SHAPE(nd_pod_downward_source, downward_fields);
+static const struct nd_shape downward_shape = ND_SHAPE_OF(nd_pod_downward_source, downward_fields);
 
 static const struct nd_shape_field projected_source_fields[] = {
-        NESTED(nd_pod_projected_source, "serviceAccountToken", token, OBJECT, token_shape),
-        NESTED(nd_pod_projected_source, "configMap", config_map, OBJECT, config_map_shape),
-        NESTED(nd_pod_projected_source, "downwardAPI", downward, OBJECT, downward_shape),
+        ND_NESTED(nd_pod_projected_source, "serviceAccountToken", token, OBJECT, token_shape),
+        ND_NESTED(nd_pod_projected_source, "configMap", config_map, OBJECT, config_map_shape),
+        ND_NESTED(nd_pod_projected_source, "downwardAPI", downward, OBJECT, downward_shape),
         {},
 };
-static const struct nd_shape projected_source_shape = SHAPE(nd_pod_projected_source, projected_source_fields);
+static const struct nd_shape projected_source_shape = ND_SHAPE_OF(nd_pod_projected_source, projected_source_fields);
 
 static const struct nd_shape_field projected_fields[] = {
-        NESTED(nd_pod_projected, "sources", sources, LIST, projected_source_shape),
+        ND_NESTED(nd_pod_projected, "sources", sources, LIST, projected_source_shape),
         {},
 };
-static const struct nd_shape projected_shape = SHAPE(nd_pod_projected, projected_fields);
+static const struct nd_shape projected_shape = ND_SHAPE_OF(nd_pod_projected, projected_fields);
 
 #define SOURCES(entry)                                                                                                        \
         entry(AWS_ELASTIC_BLOCK_STORE, "awsElasticBlockStore") entry(AZURE_DISK, "azureDisk") entry(AZURE_FILE, "azureFile")  \
@@ -237,56 +232,56 @@ const char *const nd_pod_volume_source_names[ND_VOLUME_SOURCES] = {SOURCES(SOURC
          .offset = offsetof(struct nd_pod_volume, sources),                                                                   \
          .bit = ND_VOLUME_##constant},
 static const struct nd_shape_field volume_fields[] = {
-        FIELD(nd_pod_volume, "name", name, TEXT),
-        SOURCES(SOURCE_FIELD) NESTED(nd_pod_volume, "flexVolume", flex, OBJECT, flex_shape),
-        NESTED(nd_pod_volume, "hostPath", host_path, OBJECT, host_path_shape),
-        NESTED(nd_pod_volume, "emptyDir", empty_dir, OBJECT, empty_dir_shape),
-        NESTED(nd_pod_volume, "persistentVolumeClaim", claim, OBJECT, claim_shape),
-        NESTED(nd_pod_volume, "projected", projected, OBJECT, projected_shape),
+        ND_FIELD(nd_pod_volume, "name", name, TEXT),
+        SOURCES(SOURCE_FIELD) ND_NESTED(nd_pod_volume, "flexVolume", flex, OBJECT, flex_shape),
+        ND_NESTED(nd_pod_volume, "hostPath", host_path, OBJECT, host_path_shape),
+        ND_NESTED(nd_pod_volume, "emptyDir", empty_dir, OBJECT, empty_dir_shape),
+        ND_NESTED(nd_pod_volume, "persistentVolumeClaim", claim, OBJECT, claim_shape),
+        ND_NESTED(nd_pod_volume, "projected", projected, OBJECT, projected_shape),
         {},
 };
-static const struct nd_shape volume_shape = SHAPE(nd_pod_volume, volume_fields);
+static const struct nd_shape volume_shape = ND_SHAPE_OF(nd_pod_volume, volume_fields);
 
 static const struct nd_shape_field os_fields[] = {
-        FIELD(nd_pod_os, "name", name, TEXT),
+        ND_FIELD(nd_pod_os, "name", name, TEXT),
         {},
 };
-static const struct nd_shape os_shape = SHAPE(nd_pod_os, os_fields);
+static const struct nd_shape os_shape = ND_SHAPE_OF(nd_pod_os, os_fields);
 
 static const struct nd_shape_field spec_fields[] = {
-        FIELD(nd_pod_spec, "hostNetwork", host_network, BOOL),
-        FIELD(nd_pod_spec, "hostPID", host_pid, BOOL),
-        FIELD(nd_pod_spec, "hostIPC", host_ipc, BOOL),
-        FIELD(nd_pod_spec, "hostUsers", host_users, SWITCH),
-        FIELD(nd_pod_spec, "serviceAccountName", service_account, TEXT),
-        FIELD(nd_pod_spec, "runtimeClassName", runtime_class, TEXT),
-        FIELD(nd_pod_spec, "nodeName", node_name, TEXT),
-        NESTED(nd_pod_spec, "os", os, OBJECT, os_shape),
-        NESTED(nd_pod_spec, "securityContext", security, OBJECT, pod_context_shape),
-        NESTED(nd_pod_spec, "initContainers", init_containers, LIST, container_shape),
-        NESTED(nd_pod_spec, "containers", containers, LIST, container_shape),
-        NESTED(nd_pod_spec, "ephemeralContainers", ephemeral_containers, LIST, container_shape),
-        NESTED(nd_pod_spec, "volumes", volumes, LIST, volume_shape),
+        ND_FIELD(nd_pod_spec, "hostNetwork", host_network, BOOL),
+        ND_FIELD(nd_pod_spec, "hostPID", host_pid, BOOL),
+        ND_FIELD(nd_pod_spec, "hostIPC", host_ipc, BOOL),
+        ND_FIELD(nd_pod_spec, "hostUsers", host_users, SWITCH),
+        ND_FIELD(nd_pod_spec, "serviceAccountName", service_account, TEXT),
+        ND_FIELD(nd_pod_spec, "runtimeClassName", runtime_class, TEXT),
+        ND_FIELD(nd_pod_spec, "nodeName", node_name, TEXT),
+        ND_NESTED(nd_pod_spec, "os", os, OBJECT, os_shape),
+        ND_NESTED(nd_pod_spec, "securityContext", security, OBJECT, pod_context_shape),
+        ND_NESTED(nd_pod_spec, "initContainers", init_containers, LIST, container_shape),
+        ND_NESTED(nd_pod_spec, "containers", containers, LIST, container_shape),
+        ND_NESTED(nd_pod_spec, "ephemeralContainers", ephemeral_containers, LIST, container_shape),
+        ND_NESTED(nd_pod_spec, "volumes", volumes, LIST, volume_shape),
         {},
 };
-static const struct nd_shape spec_shape = SHAPE(nd_pod_spec, spec_fields);
+static const struct nd_shape spec_shape = ND_SHAPE_OF(nd_pod_spec, spec_fields);
 
 static const struct nd_shape_field metadata_fields[] = {
-        FIELD(nd_kube_metadata, "name", name, TEXT),
-        FIELD(nd_kube_metadata, "generateName", generate_name, TEXT),
-        FIELD(nd_kube_metadata, "namespace", namespace, TEXT),
-        FIELD(nd_kube_metadata, "labels", labels, PAIRS),
-        FIELD(nd_kube_metadata, "annotations", annotations, PAIRS),
+        ND_FIELD(nd_kube_metadata, "name", name, TEXT),
+        ND_FIELD(nd_kube_metadata, "generateName", generate_name, TEXT),
+        ND_FIELD(nd_kube_metadata, "namespace", namespace, TEXT),
+        ND_FIELD(nd_kube_metadata, "labels", labels, PAIRS),
+        ND_FIELD(nd_kube_metadata, "annotations", annotations, PAIRS),
         {},
 };
-const struct nd_shape nd_kube_metadata_shape = SHAPE(nd_kube_metadata, metadata_fields);
+const struct nd_shape nd_kube_metadata_shape = ND_SHAPE_OF(nd_kube_metadata, metadata_fields);
 
 static const struct nd_shape_field pod_fields[] = {
-        NESTED(nd_pod, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        NESTED(nd_pod, "spec", spec, INLINE, spec_shape),
+        ND_NESTED(nd_pod, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_NESTED(nd_pod, "spec", spec, INLINE, spec_shape),
         {},
 };
-const struct nd_shape nd_pod_shape = SHAPE(nd_pod, pod_fields);
+const struct nd_shape nd_pod_shape = ND_SHAPE_OF(nd_pod, pod_fields);
 
 struct nd_error *nd_pod_decode(const char *bytes, size_t length, struct nd_arena *arena, struct nd_pod *ret) {
         nd_autojson yyjson_doc *doc = nullptr;

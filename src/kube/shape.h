@@ -90,6 +90,12 @@ struct nd_shape {
         const struct nd_shape_field *fields;
 };
 
+/* Entries of a table, and the shape that it describes. */
+#define ND_FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
+#define ND_NESTED(type, json, member, sort, shape)                                                                            \
+        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
+#define ND_SHAPE_OF(type, table) {.size = sizeof(struct type), .fields = (table)}
+
 /* Fills a zeroed struct. A value that is not an object is an error; null counts as an empty
  * object. */
 [[nodiscard]] struct nd_error *nd_shape_decode(const struct nd_shape *shape, yyjson_val *value, struct nd_arena *arena,

@@ -62,6 +62,19 @@ static bool has_group(const char *const *groups, const struct head *head, const 
         return false;
 }
 
+static yyjson_val *walk(yyjson_val *object, const char *const *steps) {
+        for (; *steps; steps++)
+                object = yyjson_obj_get(object, *steps);
+        return object;
+}
+
+yyjson_val *nd_workload_template(const char *kind, yyjson_val *object) {
+        for (size_t i = 0; i < nd_count_of(kinds); i++)
+                if (nd_streq(kinds[i].kind, kind))
+                        return walk(object, kinds[i].steps);
+        return nullptr;
+}
+
 struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, struct nd_workload *ret) {
         struct nd_workload workload = {};
         struct head head = {};
@@ -72,15 +85,14 @@ struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, 
                                  ? nd_arena_copy(arena, head.api_version, strcspn(head.api_version, "/"))
                                  : "";
         for (size_t i = 0; i < nd_count_of(kinds); i++) {
-                yyjson_val *template = object;
+                yyjson_val *template;
 
                 if (!nd_streq(workload.written, kinds[i].kind))
                         continue;
                 workload.same_name = !has_group(kinds[i].groups, &head, workload.group);
                 if (workload.same_name)
                         continue;
-                for (const char *const *step = kinds[i].steps; *step; step++)
-                        template = yyjson_obj_get(template, *step);
+                template = walk(object, kinds[i].steps);
                 workload.kind = kinds[i].kind;
                 workload.prefix = kinds[i].prefix;
                 workload.has_pod = yyjson_is_obj(template);

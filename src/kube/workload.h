@@ -16,4 +16,6 @@ struct nd_workload {
         struct nd_pod pod;     /* of a controller: its template */
 };
 
+/* The pod of an object, or its template; nullptr if it has none or the kind is not a workload's. */
+yyjson_val *nd_workload_template(const char *kind, yyjson_val *object);
 [[nodiscard]] struct nd_error *nd_workload_decode(yyjson_val *object, struct nd_arena *arena, struct nd_workload *ret);

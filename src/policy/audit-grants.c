@@ -6,90 +6,44 @@
  * kept: most bindings are of this sort. */
 #include <string.h>
 
+#include "kube/rbac.h"
 #include "policy/audit.h"
 
-#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
-#define NESTED(type, json, member, sort, shape)                                                                               \
-        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
-#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
 #define ACCOUNT "system:serviceaccount:"
-
-struct rule {
-        struct nd_shape_texts verbs;
-        struct nd_shape_texts groups;
-        struct nd_shape_texts resources;
-        struct nd_shape_texts names;
-};
 
 struct role {
         struct nd_kube_metadata metadata;
-        nd_list(struct rule) rules;
-};
-
-struct reference {
-        const char *kind;
-        const char *name;
-};
-
-struct subject {
-        const char *kind;
-        const char *name;
-        const char *namespace;
+        nd_list(struct nd_rbac_rule) rules;
 };
 
 struct binding {
         struct nd_kube_metadata metadata;
-        struct reference role;
-        nd_list(struct subject) subjects;
+        struct nd_rbac_reference role;
+        nd_list(struct nd_rbac_subject) subjects;
 };
 
-static const struct nd_shape_field rule_fields[] = {
-        FIELD(rule, "verbs", verbs, TEXTS),
-        FIELD(rule, "apiGroups", groups, TEXTS),
-        FIELD(rule, "resources", resources, TEXTS),
-        FIELD(rule, "resourceNames", names, TEXTS),
-        {},
-};
-static const struct nd_shape rule_shape = SHAPE(rule, rule_fields);
 static const struct nd_shape_field role_fields[] = {
-        NESTED(role, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        NESTED(role, "rules", rules, LIST, rule_shape),
+        ND_NESTED(role, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_NESTED(role, "rules", rules, LIST, nd_rbac_rule_shape),
         {},
 };
-static const struct nd_shape role_shape = SHAPE(role, role_fields);
-static const struct nd_shape_field reference_fields[] = {
-        FIELD(reference, "kind", kind, TEXT),
-        FIELD(reference, "name", name, TEXT),
-        {},
-};
-static const struct nd_shape reference_shape = SHAPE(reference, reference_fields);
-static const struct nd_shape_field subject_fields[] = {
-        FIELD(subject, "kind", kind, TEXT),
-        FIELD(subject, "name", name, TEXT),
-        FIELD(subject, "namespace", namespace, TEXT),
-        {},
-};
-static const struct nd_shape subject_shape = SHAPE(subject, subject_fields);
+static const struct nd_shape role_shape = ND_SHAPE_OF(role, role_fields);
 static const struct nd_shape_field binding_fields[] = {
-        NESTED(binding, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        NESTED(binding, "roleRef", role, INLINE, reference_shape),
-        NESTED(binding, "subjects", subjects, LIST, subject_shape),
+        ND_NESTED(binding, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_NESTED(binding, "roleRef", role, INLINE, nd_rbac_reference_shape),
+        ND_NESTED(binding, "subjects", subjects, LIST, nd_rbac_subject_shape),
         {},
 };
-static const struct nd_shape binding_shape = SHAPE(binding, binding_fields);
+static const struct nd_shape binding_shape = ND_SHAPE_OF(binding, binding_fields);
 
 /* ---- roles ---- */
 
-static bool has_or_star(const struct nd_shape_texts *texts, const char *text) {
-        return nd_shape_texts_have(texts, "*") || nd_shape_texts_have(texts, text);
+static bool is_about_constraints(const struct nd_rbac_rule *rule) {
+        return nd_rbac_has(&rule->verbs, "use") && nd_rbac_has(&rule->resources, "securitycontextconstraints") &&
+               (nd_rbac_has(&rule->groups, "security.nodens.io") || nd_rbac_has(&rule->groups, "security.openshift.io"));
 }
 
-static bool is_about_constraints(const struct rule *rule) {
-        return has_or_star(&rule->verbs, "use") && has_or_star(&rule->resources, "securitycontextconstraints") &&
-               (has_or_star(&rule->groups, "security.nodens.io") || has_or_star(&rule->groups, "security.openshift.io"));
-}
-
-static bool is_everything(const struct rule *rule) {
+static bool is_everything(const struct nd_rbac_rule *rule) {
         return nd_shape_texts_have(&rule->verbs, "*") && nd_shape_texts_have(&rule->groups, "*") &&
                nd_shape_texts_have(&rule->resources, "*") && rule->names.count == 0;
 }
@@ -166,7 +120,8 @@ static const char *subject_kind(const char *kind) {
         return nullptr;
 }
 
-static const char *subject_name(const struct nd_audit_cluster *cluster, const struct subject *subject, const char *namespace) {
+static const char *subject_name(const struct nd_audit_cluster *cluster, const struct nd_rbac_subject *subject,
+                                const char *namespace) {
         const char *name = nd_kube_or_empty(subject->name), *own = nd_kube_or_empty(subject->namespace);
 
         if (!nd_streq(nd_kube_or_empty(subject->kind), "ServiceAccount"))

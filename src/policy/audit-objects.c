@@ -4,11 +4,6 @@
 
 #include "policy/audit.h"
 
-#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
-#define NESTED(type, json, member, sort, shape)                                                                               \
-        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
-#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
-
 const struct nd_audit_resource nd_audit_resources[ND_AUDIT_KINDS] = {
         [ND_AUDIT_NAMESPACE] = {"Namespace", "", "/api/v1/namespaces", false},
         [ND_AUDIT_NODE] = {"Node", "", "/api/v1/nodes", false},
@@ -114,11 +109,11 @@ struct named {
 };
 
 static const struct nd_shape_field named_fields[] = {
-        NESTED(named, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        FIELD(named, "handler", handler, TEXT),
+        ND_NESTED(named, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_FIELD(named, "handler", handler, TEXT),
         {},
 };
-static const struct nd_shape named_shape = SHAPE(named, named_fields);
+static const struct nd_shape named_shape = ND_SHAPE_OF(named, named_fields);
 
 /* Objects are decoded into an arena of their own: annotations may be larger than all facts. */
 static const char *keep(struct nd_audit_cluster *cluster, const char *text) {
@@ -177,15 +172,15 @@ struct floor {
         struct floor_part status;
 };
 
-static const struct nd_shape_field floor_part_fields[] = {FIELD(floor_part, "minimumKubeletVersion", minimum, TEXT), {}};
-static const struct nd_shape floor_part_shape = SHAPE(floor_part, floor_part_fields);
+static const struct nd_shape_field floor_part_fields[] = {ND_FIELD(floor_part, "minimumKubeletVersion", minimum, TEXT), {}};
+static const struct nd_shape floor_part_shape = ND_SHAPE_OF(floor_part, floor_part_fields);
 static const struct nd_shape_field floor_fields[] = {
-        NESTED(floor, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        NESTED(floor, "spec", spec, INLINE, floor_part_shape),
-        NESTED(floor, "status", status, INLINE, floor_part_shape),
+        ND_NESTED(floor, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_NESTED(floor, "spec", spec, INLINE, floor_part_shape),
+        ND_NESTED(floor, "status", status, INLINE, floor_part_shape),
         {},
 };
-static const struct nd_shape floor_shape = SHAPE(floor, floor_fields);
+static const struct nd_shape floor_shape = ND_SHAPE_OF(floor, floor_fields);
 
 /* Existing nodes are judged by the status. A floor never lowers the minimum: below the default one
  * kubelets do not honour hostUsers. */
@@ -233,35 +228,35 @@ struct node {
         struct node_status status;
 };
 
-static const struct nd_shape_field features_fields[] = {FIELD(features, "userNamespaces", user_namespaces, BOOL), {}};
-static const struct nd_shape features_shape = SHAPE(features, features_fields);
+static const struct nd_shape_field features_fields[] = {ND_FIELD(features, "userNamespaces", user_namespaces, BOOL), {}};
+static const struct nd_shape features_shape = ND_SHAPE_OF(features, features_fields);
 static const struct nd_shape_field handler_fields[] = {
-        FIELD(handler, "name", name, TEXT),
-        NESTED(handler, "features", features, INLINE, features_shape),
+        ND_FIELD(handler, "name", name, TEXT),
+        ND_NESTED(handler, "features", features, INLINE, features_shape),
         {},
 };
-static const struct nd_shape handler_shape = SHAPE(handler, handler_fields);
+static const struct nd_shape handler_shape = ND_SHAPE_OF(handler, handler_fields);
 static const struct nd_shape_field node_info_fields[] = {
-        FIELD(node_info, "kubeletVersion", kubelet, TEXT),
-        FIELD(node_info, "operatingSystem", system, TEXT),
+        ND_FIELD(node_info, "kubeletVersion", kubelet, TEXT),
+        ND_FIELD(node_info, "operatingSystem", system, TEXT),
         {},
 };
-static const struct nd_shape node_info_shape = SHAPE(node_info, node_info_fields);
-static const struct nd_shape_field node_spec_fields[] = {FIELD(node_spec, "unschedulable", unschedulable, BOOL), {}};
-static const struct nd_shape node_spec_shape = SHAPE(node_spec, node_spec_fields);
+static const struct nd_shape node_info_shape = ND_SHAPE_OF(node_info, node_info_fields);
+static const struct nd_shape_field node_spec_fields[] = {ND_FIELD(node_spec, "unschedulable", unschedulable, BOOL), {}};
+static const struct nd_shape node_spec_shape = ND_SHAPE_OF(node_spec, node_spec_fields);
 static const struct nd_shape_field node_status_fields[] = {
-        NESTED(node_status, "runtimeHandlers", handlers, LIST, handler_shape),
-        NESTED(node_status, "nodeInfo", info, INLINE, node_info_shape),
+        ND_NESTED(node_status, "runtimeHandlers", handlers, LIST, handler_shape),
+        ND_NESTED(node_status, "nodeInfo", info, INLINE, node_info_shape),
         {},
 };
-static const struct nd_shape node_status_shape = SHAPE(node_status, node_status_fields);
+static const struct nd_shape node_status_shape = ND_SHAPE_OF(node_status, node_status_fields);
 static const struct nd_shape_field node_fields[] = {
-        NESTED(node, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        NESTED(node, "spec", spec, INLINE, node_spec_shape),
-        NESTED(node, "status", status, INLINE, node_status_shape),
+        ND_NESTED(node, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_NESTED(node, "spec", spec, INLINE, node_spec_shape),
+        ND_NESTED(node, "status", status, INLINE, node_status_shape),
         {},
 };
-static const struct nd_shape node_shape = SHAPE(node, node_fields);
+static const struct nd_shape node_shape = ND_SHAPE_OF(node, node_fields);
 
 static struct nd_error *put_node(struct nd_audit_cluster *cluster, yyjson_val *object) {
         struct nd_audit_node *found = nd_arena_new(cluster->arena, struct nd_audit_node);

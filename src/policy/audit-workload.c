@@ -4,28 +4,8 @@
  * Items of a list have neither kind nor apiVersion, so the caller gives the kind. */
 #include <string.h>
 
+#include "kube/workload.h"
 #include "policy/audit.h"
-
-#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
-#define NESTED(type, json, member, sort, shape)                                                                               \
-        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
-#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
-
-enum {
-        STEPS = 5,
-};
-
-/* The path of a pod's template. */
-static const char *const templates[ND_AUDIT_KINDS][STEPS] = {
-        [ND_AUDIT_DEPLOYMENT] = {"spec", "template"},
-        [ND_AUDIT_STATEFUL_SET] = {"spec", "template"},
-        [ND_AUDIT_DAEMON_SET] = {"spec", "template"},
-        [ND_AUDIT_REPLICA_SET] = {"spec", "template"},
-        [ND_AUDIT_REPLICATION_CONTROLLER] = {"spec", "template"},
-        [ND_AUDIT_CRON_JOB] = {"spec", "jobTemplate", "spec", "template"},
-        [ND_AUDIT_JOB] = {"spec", "template"},
-        [ND_AUDIT_POD] = {},
-};
 
 struct owner {
         const char *kind;
@@ -81,63 +61,63 @@ struct head {
 };
 
 static const struct nd_shape_field owner_fields[] = {
-        FIELD(owner, "kind", kind, TEXT),
-        FIELD(owner, "name", name, TEXT),
-        FIELD(owner, "apiVersion", api_version, TEXT),
-        FIELD(owner, "controller", controller, BOOL),
+        ND_FIELD(owner, "kind", kind, TEXT),
+        ND_FIELD(owner, "name", name, TEXT),
+        ND_FIELD(owner, "apiVersion", api_version, TEXT),
+        ND_FIELD(owner, "controller", controller, BOOL),
         {},
 };
-static const struct nd_shape owner_shape = SHAPE(owner, owner_fields);
+static const struct nd_shape owner_shape = ND_SHAPE_OF(owner, owner_fields);
 static const struct nd_shape_field metadata_fields[] = {
-        FIELD(metadata, "name", name, TEXT),
-        FIELD(metadata, "namespace", namespace, TEXT),
-        FIELD(metadata, "uid", uid, TEXT),
-        NESTED(metadata, "ownerReferences", owners, LIST, owner_shape),
+        ND_FIELD(metadata, "name", name, TEXT),
+        ND_FIELD(metadata, "namespace", namespace, TEXT),
+        ND_FIELD(metadata, "uid", uid, TEXT),
+        ND_NESTED(metadata, "ownerReferences", owners, LIST, owner_shape),
         {},
 };
-static const struct nd_shape metadata_shape = SHAPE(metadata, metadata_fields);
+static const struct nd_shape metadata_shape = ND_SHAPE_OF(metadata, metadata_fields);
 static const struct nd_shape_field linux_user_fields[] = {
-        FIELD(linux_user, "uid", uid, INT),
-        FIELD(linux_user, "gid", gid, INT),
-        FIELD(linux_user, "supplementalGroups", groups, INTS),
+        ND_FIELD(linux_user, "uid", uid, INT),
+        ND_FIELD(linux_user, "gid", gid, INT),
+        ND_FIELD(linux_user, "supplementalGroups", groups, INTS),
         {},
 };
-static const struct nd_shape linux_user_shape = SHAPE(linux_user, linux_user_fields);
-static const struct nd_shape_field user_fields[] = {NESTED(user, "linux", numbers, INLINE, linux_user_shape), {}};
-static const struct nd_shape user_shape = SHAPE(user, user_fields);
-static const struct nd_shape_field container_status_fields[] = {NESTED(container_status, "user", user, INLINE, user_shape),
+static const struct nd_shape linux_user_shape = ND_SHAPE_OF(linux_user, linux_user_fields);
+static const struct nd_shape_field user_fields[] = {ND_NESTED(user, "linux", numbers, INLINE, linux_user_shape), {}};
+static const struct nd_shape user_shape = ND_SHAPE_OF(user, user_fields);
+static const struct nd_shape_field container_status_fields[] = {ND_NESTED(container_status, "user", user, INLINE, user_shape),
                                                                 {}};
-static const struct nd_shape container_status_shape = SHAPE(container_status, container_status_fields);
+static const struct nd_shape container_status_shape = ND_SHAPE_OF(container_status, container_status_fields);
 static const struct nd_shape_field condition_fields[] = {
-        FIELD(condition, "type", type, TEXT),
-        FIELD(condition, "status", status, TEXT),
+        ND_FIELD(condition, "type", type, TEXT),
+        ND_FIELD(condition, "status", status, TEXT),
         {},
 };
-static const struct nd_shape condition_shape = SHAPE(condition, condition_fields);
+static const struct nd_shape condition_shape = ND_SHAPE_OF(condition, condition_fields);
 static const struct nd_shape_field status_fields[] = {
-        FIELD(status, "phase", phase, TEXT),
-        NESTED(status, "containerStatuses", containers, LIST, container_status_shape),
-        NESTED(status, "conditions", conditions, LIST, condition_shape),
+        ND_FIELD(status, "phase", phase, TEXT),
+        ND_NESTED(status, "containerStatuses", containers, LIST, container_status_shape),
+        ND_NESTED(status, "conditions", conditions, LIST, condition_shape),
         {},
 };
-static const struct nd_shape status_shape = SHAPE(status, status_fields);
+static const struct nd_shape status_shape = ND_SHAPE_OF(status, status_fields);
 static const struct nd_shape_field claim_template_fields[] = {
-        NESTED(claim_template, "metadata", metadata, INLINE, metadata_shape),
+        ND_NESTED(claim_template, "metadata", metadata, INLINE, metadata_shape),
         {},
 };
-static const struct nd_shape claim_template_shape = SHAPE(claim_template, claim_template_fields);
+static const struct nd_shape claim_template_shape = ND_SHAPE_OF(claim_template, claim_template_fields);
 static const struct nd_shape_field spec_fields[] = {
-        NESTED(spec, "volumeClaimTemplates", claim_templates, LIST, claim_template_shape),
+        ND_NESTED(spec, "volumeClaimTemplates", claim_templates, LIST, claim_template_shape),
         {},
 };
-static const struct nd_shape spec_shape = SHAPE(spec, spec_fields);
+static const struct nd_shape spec_shape = ND_SHAPE_OF(spec, spec_fields);
 static const struct nd_shape_field head_fields[] = {
-        NESTED(head, "metadata", metadata, INLINE, metadata_shape),
-        NESTED(head, "spec", spec, INLINE, spec_shape),
-        NESTED(head, "status", status, INLINE, status_shape),
+        ND_NESTED(head, "metadata", metadata, INLINE, metadata_shape),
+        ND_NESTED(head, "spec", spec, INLINE, spec_shape),
+        ND_NESTED(head, "status", status, INLINE, status_shape),
         {},
 };
-static const struct nd_shape head_shape = SHAPE(head, head_fields);
+static const struct nd_shape head_shape = ND_SHAPE_OF(head, head_fields);
 
 /* ---- devices ---- */
 
@@ -241,7 +221,7 @@ static void set_owner(const struct metadata *metadata, struct nd_audit_workload 
 struct nd_error *nd_audit_workload_decode(enum nd_audit_kind kind, yyjson_val *object, struct nd_arena *arena,
                                           struct nd_audit_workload *ret) {
         struct nd_audit_workload workload = {.kind = kind};
-        yyjson_val *template = object;
+        yyjson_val *template;
         struct head head = {};
 
         if (!yyjson_is_obj(object))
@@ -250,8 +230,7 @@ struct nd_error *nd_audit_workload_decode(enum nd_audit_kind kind, yyjson_val *o
         workload.name = nd_kube_or_empty(head.metadata.name);
         workload.namespace = nd_kube_or_empty(head.metadata.namespace);
         workload.uid = nd_kube_or_empty(head.metadata.uid);
-        for (const char *const *step = templates[kind]; *step; step++)
-                template = yyjson_obj_get(template, *step);
+        template = nd_workload_template(nd_audit_resources[kind].kind, object);
         if (template)
                 nd_try(nd_shape_decode(&nd_pod_shape, template, arena, &workload.pod));
         workload.device = device_of(yyjson_obj_get(template, "spec"), arena);

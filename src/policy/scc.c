@@ -3,81 +3,76 @@
 
 #include <string.h>
 
-#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
-#define NESTED(type, json, member, sort, shape)                                                                               \
-        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
-#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
-
 static const struct nd_shape_field pair_fields[] = {
-        FIELD(nd_scc_id_pair, "min", min, INT),
-        FIELD(nd_scc_id_pair, "max", max, INT),
+        ND_FIELD(nd_scc_id_pair, "min", min, INT),
+        ND_FIELD(nd_scc_id_pair, "max", max, INT),
         {},
 };
-static const struct nd_shape pair_shape = SHAPE(nd_scc_id_pair, pair_fields);
+static const struct nd_shape pair_shape = ND_SHAPE_OF(nd_scc_id_pair, pair_fields);
 
 static const struct nd_shape_field user_fields[] = {
-        FIELD(nd_scc_user, "type", type, TEXT),
-        FIELD(nd_scc_user, "uid", uid, INT),
-        FIELD(nd_scc_user, "uidRangeMin", min, INT),
-        FIELD(nd_scc_user, "uidRangeMax", max, INT),
+        ND_FIELD(nd_scc_user, "type", type, TEXT),
+        ND_FIELD(nd_scc_user, "uid", uid, INT),
+        ND_FIELD(nd_scc_user, "uidRangeMin", min, INT),
+        ND_FIELD(nd_scc_user, "uidRangeMax", max, INT),
         {},
 };
-static const struct nd_shape user_shape = SHAPE(nd_scc_user, user_fields);
+static const struct nd_shape user_shape = ND_SHAPE_OF(nd_scc_user, user_fields);
 
 static const struct nd_shape_field groups_fields[] = {
-        FIELD(nd_scc_groups, "type", type, TEXT),
-        NESTED(nd_scc_groups, "ranges", ranges, LIST, pair_shape),
+        ND_FIELD(nd_scc_groups, "type", type, TEXT),
+        ND_NESTED(nd_scc_groups, "ranges", ranges, LIST, pair_shape),
         {},
 };
-static const struct nd_shape groups_shape = SHAPE(nd_scc_groups, groups_fields);
+static const struct nd_shape groups_shape = ND_SHAPE_OF(nd_scc_groups, groups_fields);
 
 static const struct nd_shape_field selinux_fields[] = {
-        FIELD(nd_scc_selinux, "type", type, TEXT),
-        NESTED(nd_scc_selinux, "seLinuxOptions", options, OBJECT, nd_pod_selinux_shape),
+        ND_FIELD(nd_scc_selinux, "type", type, TEXT),
+        ND_NESTED(nd_scc_selinux, "seLinuxOptions", options, OBJECT, nd_pod_selinux_shape),
         {},
 };
-static const struct nd_shape selinux_shape = SHAPE(nd_scc_selinux, selinux_fields);
+static const struct nd_shape selinux_shape = ND_SHAPE_OF(nd_scc_selinux, selinux_fields);
 
 static const struct nd_shape_field flex_fields[] = {
-        FIELD(nd_pod_flex_volume, "driver", driver, TEXT),
+        ND_FIELD(nd_pod_flex_volume, "driver", driver, TEXT),
         {},
 };
-static const struct nd_shape flex_shape = SHAPE(nd_pod_flex_volume, flex_fields);
+static const struct nd_shape flex_shape = ND_SHAPE_OF(nd_pod_flex_volume, flex_fields);
 
 static const struct nd_shape_field scc_fields[] = {
-        NESTED(nd_scc, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        FIELD(nd_scc, "priority", priority, INT32),
-        FIELD(nd_scc, "allowPrivilegedContainer", allow_privileged, BOOL),
-        FIELD(nd_scc, "allowHostDirVolumePlugin", allow_host_dir, BOOL),
-        FIELD(nd_scc, "allowHostNetwork", allow_host_network, BOOL),
-        FIELD(nd_scc, "allowHostPorts", allow_host_ports, BOOL),
-        FIELD(nd_scc, "allowHostPID", allow_host_pid, BOOL),
-        FIELD(nd_scc, "allowHostIPC", allow_host_ipc, BOOL),
-        FIELD(nd_scc, "readOnlyRootFilesystem", read_only_root, BOOL),
-        FIELD(nd_scc, "userNamespaceLevel", user_namespace_level, TEXT),
-        FIELD(nd_scc, "defaultAllowPrivilegeEscalation", default_allow_privilege_escalation, SWITCH),
-        FIELD(nd_scc, "allowPrivilegeEscalation", allow_privilege_escalation, SWITCH),
-        FIELD(nd_scc, "defaultAddCapabilities", default_add, TEXTS),
-        FIELD(nd_scc, "requiredDropCapabilities", required_drop, TEXTS),
-        FIELD(nd_scc, "allowedCapabilities", allowed_capabilities, TEXTS),
-        FIELD(nd_scc, "volumes", volumes, TEXTS),
-        NESTED(nd_scc, "allowedFlexVolumes", flex_volumes, LIST, flex_shape),
-        NESTED(nd_scc, "seLinuxContext", selinux, INLINE, selinux_shape),
-        NESTED(nd_scc, "runAsUser", user, INLINE, user_shape),
-        NESTED(nd_scc, "supplementalGroups", supplemental_groups, INLINE, groups_shape),
-        NESTED(nd_scc, "fsGroup", fs_group, INLINE, groups_shape),
-        FIELD(nd_scc, "users", users, TEXTS),
-        FIELD(nd_scc, "groups", groups, TEXTS),
-        FIELD(nd_scc, "seccompProfiles", seccomp_profiles, TEXTS),
-        FIELD(nd_scc, "allowedUnsafeSysctls", allowed_unsafe_sysctls, TEXTS),
-        FIELD(nd_scc, "forbiddenSysctls", forbidden_sysctls, TEXTS),
-        FIELD(nd_scc, "allowedAppArmorProfiles", allowed_apparmor, TEXTS),
-        FIELD(nd_scc, "allowedProcMountTypes", allowed_proc_mounts, TEXTS),
-        NESTED(nd_scc, "runAsGroup", run_as_group, INLINE, groups_shape),
-        FIELD(nd_scc, "supplementalGroupsPolicy", groups_policy, TEXT),
+        ND_NESTED(nd_scc, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_FIELD(nd_scc, "priority", priority, INT32),
+        ND_FIELD(nd_scc, "allowPrivilegedContainer", allow_privileged, BOOL),
+        ND_FIELD(nd_scc, "allowHostDirVolumePlugin", allow_host_dir, BOOL),
+        ND_FIELD(nd_scc, "allowHostNetwork", allow_host_network, BOOL),
+        ND_FIELD(nd_scc, "allowHostPorts", allow_host_ports, BOOL),
+        ND_FIELD(nd_scc, "allowHostPID", allow_host_pid, BOOL),
+        ND_FIELD(nd_scc, "allowHostIPC", allow_host_ipc, BOOL),
+        ND_FIELD(nd_scc, "readOnlyRootFilesystem", read_only_root, BOOL),
+        ND_FIELD(nd_scc, "userNamespaceLevel", user_namespace_level, TEXT),
+        ND_FIELD(nd_scc, "defaultAllowPrivilegeEscalation", default_allow_privilege_escalation, SWITCH),
+        ND_FIELD(nd_scc, "allowPrivilegeEscalation", allow_privilege_escalation, SWITCH),
+        ND_FIELD(nd_scc, "defaultAddCapabilities", default_add, TEXTS),
+        ND_FIELD(nd_scc, "requiredDropCapabilities", required_drop, TEXTS),
+        ND_FIELD(nd_scc, "allowedCapabilities", allowed_capabilities, TEXTS),
+        ND_FIELD(nd_scc, "volumes", volumes, TEXTS),
+        ND_NESTED(nd_scc, "allowedFlexVolumes", flex_volumes, LIST, flex_shape),
+        ND_NESTED(nd_scc, "seLinuxContext", selinux, INLINE, selinux_shape),
+        ND_NESTED(nd_scc, "runAsUser", user, INLINE, user_shape),
+        ND_NESTED(nd_scc, "supplementalGroups", supplemental_groups, INLINE, groups_shape),
+        ND_NESTED(nd_scc, "fsGroup", fs_group, INLINE, groups_shape),
+        ND_FIELD(nd_scc, "users", users, TEXTS),
+        ND_FIELD(nd_scc, "groups", groups, TEXTS),
+        ND_FIELD(nd_scc, "seccompProfiles", seccomp_profiles, TEXTS),
+        ND_FIELD(nd_scc, "allowedUnsafeSysctls", allowed_unsafe_sysctls, TEXTS),
+        ND_FIELD(nd_scc, "forbiddenSysctls", forbidden_sysctls, TEXTS),
+        ND_FIELD(nd_scc, "allowedAppArmorProfiles", allowed_apparmor, TEXTS),
+        ND_FIELD(nd_scc, "allowedProcMountTypes", allowed_proc_mounts, TEXTS),
+        ND_NESTED(nd_scc, "runAsGroup", run_as_group, INLINE, groups_shape),
+        ND_FIELD(nd_scc, "supplementalGroupsPolicy", groups_policy, TEXT),
         {},
 };
-const struct nd_shape nd_scc_shape = SHAPE(nd_scc, scc_fields);
+const struct nd_shape nd_scc_shape = ND_SHAPE_OF(nd_scc, scc_fields);
 
 static struct nd_error *check_list(const char *field, size_t count) {
         if (count <= ND_SCC_LIST)

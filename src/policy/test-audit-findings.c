@@ -1,19 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <unit/expect.h>
-
-#include "policy/audit.h"
-
-struct setting {
-        struct nd_arena arena;
-        struct nd_audit_cluster cluster;
-};
-
-static void put(struct setting *s, enum nd_audit_kind kind, const char *json) {
-        nd_autojson yyjson_doc *doc = nullptr;
-
-        expect_ok(nd_json_parse(json, strlen(json), 1 << 20, &doc));
-        expect_ok(nd_audit_put(&s->cluster, kind, yyjson_doc_get_root(doc)));
-}
+#include <unit/audit-cluster.h>
 
 #define NAME(text) "\"metadata\": {\"name\": \"" text "\"}"
 #define USERNS "\"userNamespaceLevel\": \"RequirePodLevel\""
@@ -24,11 +10,7 @@ static void put(struct setting *s, enum nd_audit_kind kind, const char *json) {
         "[\"securitycontextconstraints\"], \"resourceNames\": [" names "]}]"
 
 static void begin(struct setting *s) {
-        *s = (struct setting) {};
-        s->cluster.arena = &s->arena;
-        s->cluster.minimum = ND_AUDIT_MINIMUM;
-        for (size_t i = 0; i < ND_AUDIT_KINDS; i++)
-                s->cluster.known[i] = true;
+        begin_empty(s);
         put(s, ND_AUDIT_NODE,
             "{" NAME(
                     "good") ", \"status\": {\"nodeInfo\": {\"kubeletVersion\": \"v1.36.3\"}, \"runtimeHandlers\": [{\"name\": "
@@ -48,20 +30,13 @@ static void begin(struct setting *s) {
         nd_audit_settle(&s->cluster);
 }
 
-static void end(struct setting *s) {
-        nd_audit_cluster_done(&s->cluster);
-        nd_arena_done(&s->arena);
-}
-
 /* "topic: text", one per line. */
 static char *find(struct setting *s, enum nd_audit_kind kind, const char *json) {
         nd_autotext struct nd_text text = ND_TEXT(10000);
         struct nd_audit_workload workload;
         struct nd_audit_findings found;
-        nd_autojson yyjson_doc *doc = nullptr;
 
-        expect_ok(nd_json_parse(json, strlen(json), 1 << 20, &doc));
-        expect_ok(nd_audit_workload_decode(kind, yyjson_doc_get_root(doc), &s->arena, &workload));
+        decode(s, kind, json, &workload);
         nd_audit_find(&s->cluster, &workload, &s->arena, &found);
         for (size_t i = 0; i < found.count; i++)
                 nd_text_addf(&text, "%s%s %s: %s", i > 0 ? "\n" : "", nd_audit_topic_name(found.items[i].topic),

@@ -1,48 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <unit/expect.h>
-
-#include "policy/audit.h"
-
-struct setting {
-        struct nd_arena arena;
-        struct nd_audit_cluster cluster;
-};
-
-static void put(struct setting *s, enum nd_audit_kind kind, const char *json) {
-        nd_autojson yyjson_doc *doc = nullptr;
-
-        expect_ok(nd_json_parse(json, strlen(json), 1 << 20, &doc));
-        expect_ok(nd_audit_put(&s->cluster, kind, yyjson_doc_get_root(doc)));
-}
+#include <unit/audit-cluster.h>
 
 #define GOOD_NODE(name)                                                                                                       \
         "{\"metadata\": {\"name\": \"" name "\"}, \"status\": {\"nodeInfo\": {\"kubeletVersion\": \"v1.36.3\"}, "             \
         "\"runtimeHandlers\": [{\"name\": \"\", \"features\": {\"userNamespaces\": true}}, {\"name\": \"vm\"}]}}"
 
 static void begin(struct setting *s) {
-        *s = (struct setting) {};
-        s->cluster.arena = &s->arena;
-        s->cluster.minimum = ND_AUDIT_MINIMUM;
-        for (size_t i = 0; i < ND_AUDIT_KINDS; i++)
-                s->cluster.known[i] = true;
+        begin_empty(s);
         put(s, ND_AUDIT_NODE, GOOD_NODE("good"));
         put(s, ND_AUDIT_RUNTIME_CLASS, "{\"metadata\": {\"name\": \"kata\"}, \"handler\": \"vm\"}");
         nd_audit_settle(&s->cluster);
-}
-
-static void end(struct setting *s) {
-        nd_audit_cluster_done(&s->cluster);
-        nd_arena_done(&s->arena);
 }
 
 /* "yes", or "no: the first reason". */
 static char *judge_as(struct setting *s, enum nd_audit_kind kind, const char *json) {
         struct nd_audit_workload workload;
         struct nd_audit_readiness found;
-        nd_autojson yyjson_doc *doc = nullptr;
 
-        expect_ok(nd_json_parse(json, strlen(json), 1 << 20, &doc));
-        expect_ok(nd_audit_workload_decode(kind, yyjson_doc_get_root(doc), &s->arena, &workload));
+        decode(s, kind, json, &workload);
         nd_audit_judge(&s->cluster, &workload, &s->arena, &found);
         return nd_format("%s%s%s", nd_audit_verdict_name(found.verdict), found.reason_count > 0 ? ": " : "",
                          found.reason_count > 0 ? found.reasons[0] : "");

@@ -5,14 +5,13 @@
  *   A cluster is read list by list, in pages, and each page is freed before the next one is
  *   requested: memory does not grow with the cluster. Files are parsed once and kept. The server is
  *   not trusted to end: pages, bytes of a page and the time of the whole run are limited. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cli/audit/audit.h"
-#include "net/api-client.h"
+#include "cli/core/api-ask.h"
+#include "cli/core/input.h"
 #include "net/api-objects.h"
-#include "sys/file.h"
 
 enum {
         TRIES = 4,
@@ -47,27 +46,6 @@ static void source_done(struct cli_audit_source **source) {
 
 /* ---- requests ---- */
 
-struct call {
-        bool done;
-        long status;
-        uint64_t retry_after_s;
-        struct nd_error *error;
-        yyjson_doc *doc;
-};
-
-static void on_answer(const struct nd_api_answer *answer, void *userdata) {
-        struct call *call = userdata;
-
-        call->done = true;
-        call->status = answer->status;
-        call->retry_after_s = answer->retry_after_s;
-        if (answer->error)
-                call->error = nd_error_received(nd_error_code(answer->error), nd_error_errno(answer->error),
-                                                nd_error_text(answer->error));
-        else
-                call->error = nd_json_parse(answer->body, answer->length, ND_API_PAGE_BYTES, &call->doc);
-}
-
 static struct nd_error *time_left(const struct cli_audit_source *source, uint64_t *ret) {
         uint64_t now = nd_clock_us();
 
@@ -77,45 +55,33 @@ static struct nd_error *time_left(const struct cli_audit_source *source, uint64_
         return nullptr;
 }
 
-static struct nd_error *ask_once(struct cli_audit_source *source, struct nd_api_request *request, struct call *call) {
-        int r = 0;
-
-        nd_try(time_left(source, &request->timeout_us));
-        request->done = on_answer;
-        request->userdata = call;
-        (void) nd_api_send(source->api, request);
-        while (!call->done && r >= 0)
-                r = sd_event_run(source->loop, UINT64_MAX);
-        return call->done ? nullptr : nd_error_new(ND_INTERNAL, -r, "run the event loop");
+static bool is_busy(const struct cli_api_reply *reply) {
+        return reply->status == 429 || reply->status == 503;
 }
 
-static bool is_busy(const struct call *call) {
-        return call->status == 429 || call->status == 503;
-}
-
-static void pause_for(const struct call *call) {
-        (void) sleep(call->retry_after_s > 0 && call->retry_after_s < RETRY_SECONDS ? (unsigned) call->retry_after_s : 1);
+static void pause_for(const struct cli_api_reply *reply) {
+        (void) sleep(reply->retry_after_s > 0 && reply->retry_after_s < RETRY_SECONDS ? (unsigned) reply->retry_after_s : 1);
 }
 
 struct nd_error *cli_audit_source_ask(struct cli_audit_source *source, const char *method, const char *path,
                                       const char *content_type, const char *body, long *ret_status, yyjson_doc **ret) {
         struct nd_api_request request = {
                 .method = method, .path = path, .body = body, .content_type = content_type, .ceiling = ND_API_PAGE_BYTES};
-        struct call call = {};
+        struct cli_api_reply reply = {};
 
         for (unsigned i = 0; i < TRIES; i++) {
-                nd_error_free(call.error);
-                call = (struct call) {};
-                nd_try(nd_error_wrap(ask_once(source, &request, &call), "%s", path));
-                if (!is_busy(&call))
+                nd_error_free(nd_take_ptr(reply.error));
+                nd_try(nd_error_wrap(time_left(source, &request.timeout_us), "%s", path));
+                nd_try(nd_error_wrap(cli_api_ask(source->api, &request, &reply), "%s", path));
+                if (!is_busy(&reply))
                         break;
-                pause_for(&call);
+                pause_for(&reply);
         }
         if (ret_status)
-                *ret_status = call.status;
-        if (call.error)
-                return nd_error_wrap(call.error, "%s", path);
-        *ret = call.doc;
+                *ret_status = reply.status;
+        if (reply.error)
+                return nd_error_wrap(reply.error, "%s", path);
+        *ret = reply.doc;
         return nullptr;
 }
 
@@ -192,28 +158,22 @@ struct walk {
         size_t found;
 };
 
-static const char *text_of(yyjson_val *object, const char *key) {
-        const char *text = yyjson_get_str(yyjson_obj_get(object, key));
-
-        return text ? text : "";
-}
-
 /* Items of a List have a kind, those of a PodList have not. */
 static void walk_list(struct walk *walk, yyjson_val *object, unsigned depth) {
-        nd_autofree char *kind = nd_strdup(text_of(object, "kind"));
+        nd_autofree char *kind = nd_strdup(nd_json_text(object, "kind"));
         yyjson_arr_iter iter = yyjson_arr_iter_with(yyjson_obj_get(object, "items"));
         enum nd_audit_kind items;
 
         kind[strlen(kind) - strlen("List")] = '\0';
-        items = nd_audit_kind_of(text_of(object, "apiVersion"), kind);
+        items = nd_audit_kind_of(nd_json_text(object, "apiVersion"), kind);
         for (yyjson_val *item; (item = yyjson_arr_iter_next(&iter));) {
-                const char *own = text_of(item, "kind");
+                const char *own = nd_json_text(item, "kind");
                 size_t length = strlen(own);
                 bool list = length >= 4 && nd_streq(own + length - 4, "List");
 
                 if (list && depth < LIST_DEPTH) {
                         walk_list(walk, item, depth + 1);
-                } else if ((*own ? nd_audit_kind_of(text_of(item, "apiVersion"), own) : items) == walk->kind) {
+                } else if ((*own ? nd_audit_kind_of(nd_json_text(item, "apiVersion"), own) : items) == walk->kind) {
                         walk->found++;
                         walk->take(item, walk->userdata);
                 }
@@ -221,12 +181,12 @@ static void walk_list(struct walk *walk, yyjson_val *object, unsigned depth) {
 }
 
 static void walk_doc(struct walk *walk, yyjson_val *root) {
-        const char *kind = text_of(root, "kind");
+        const char *kind = nd_json_text(root, "kind");
         size_t length = strlen(kind);
 
         if (length >= 4 && nd_streq(kind + length - 4, "List")) {
                 walk_list(walk, root, 0);
-        } else if (nd_audit_kind_of(text_of(root, "apiVersion"), kind) == walk->kind) {
+        } else if (nd_audit_kind_of(nd_json_text(root, "apiVersion"), kind) == walk->kind) {
                 walk->found++;
                 walk->take(root, walk->userdata);
         }
@@ -251,24 +211,6 @@ struct nd_error *cli_audit_source_each(struct cli_audit_source *source, enum nd_
 
 /* ---- opening ---- */
 
-static struct nd_error *read_input(const char *path, char **ret, size_t *ret_length) {
-        nd_autotext struct nd_text text = ND_TEXT(AUDIT_BYTES);
-        char buffer[8192];
-        size_t count;
-
-        if (!nd_streq(path, "-"))
-                return nd_file_read_any(path, AUDIT_BYTES, ret, ret_length);
-        while (!text.overflow && (count = fread(buffer, 1, sizeof buffer, stdin)) > 0)
-                nd_text_append(&text, buffer, count);
-        if (ferror(stdin))
-                return nd_error_new(ND_UNAVAILABLE, errno, "read standard input");
-        if (text.overflow)
-                return nd_error_new(ND_INVALID, 0, "standard input exceeds %d bytes", AUDIT_BYTES);
-        *ret_length = text.length;
-        *ret = nd_text_steal(&text);
-        return nullptr;
-}
-
 static struct nd_error *read_files(struct cli_audit_source *source, char **files, int count) {
         size_t total = 0;
 
@@ -277,7 +219,7 @@ static struct nd_error *read_files(struct cli_audit_source *source, char **files
                 yyjson_doc *doc = nullptr;
                 size_t length = 0;
 
-                nd_try(read_input(files[i], &bytes, &length));
+                nd_try(cli_input_read(files[i], AUDIT_BYTES, &bytes, &length));
                 total += length;
                 if (total > AUDIT_TOTAL)
                         return nd_error_new(ND_EXHAUSTED, 0, "more than %d bytes in all files", AUDIT_TOTAL);

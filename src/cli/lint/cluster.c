@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "base/vector.h"
-#include "net/api-client.h"
+#include "cli/core/api-ask.h"
 #include "net/api-objects.h"
 
 enum {
@@ -57,46 +57,21 @@ void cli_lint_cluster_free(struct cli_lint_cluster *cluster) {
 
 /* ---- sequential requests ---- */
 
-struct call {
-        bool done;
-        long status;
-        struct nd_error *error;
-        yyjson_doc *doc;
-};
-
-static void on_answer(const struct nd_api_answer *answer, void *userdata) {
-        struct call *call = userdata;
-
-        call->done = true;
-        call->status = answer->status;
-        if (answer->error)
-                call->error = nd_error_received(nd_error_code(answer->error), nd_error_errno(answer->error),
-                                                nd_error_text(answer->error));
-        else
-                call->error = nd_json_parse(answer->body, answer->length, ND_API_PAGE_BYTES, &call->doc);
-}
-
 static struct nd_error *ask(struct cli_lint_cluster *cluster, const char *path, const char *body, long *ret_status,
                             yyjson_doc **ret) {
-        struct call call = {};
-        int r = 0;
+        struct nd_api_request request = {.method = body ? "POST" : "GET",
+                                         .path = path,
+                                         .body = body,
+                                         .timeout_us = request_timeout_us,
+                                         .ceiling = ND_API_PAGE_BYTES};
+        struct cli_api_reply reply = {};
 
-        (void) nd_api_send(cluster->api, &(struct nd_api_request) {.method = body ? "POST" : "GET",
-                                                                   .path = path,
-                                                                   .body = body,
-                                                                   .timeout_us = request_timeout_us,
-                                                                   .ceiling = ND_API_PAGE_BYTES,
-                                                                   .done = on_answer,
-                                                                   .userdata = &call});
-        while (!call.done && r >= 0)
-                r = sd_event_run(cluster->loop, UINT64_MAX);
-        if (!call.done)
-                return nd_error_new(ND_INTERNAL, -r, "run the event loop");
+        nd_try(cli_api_ask(cluster->api, &request, &reply));
         if (ret_status)
-                *ret_status = call.status;
-        if (call.error)
-                return nd_error_wrap(call.error, "%s", path);
-        *ret = call.doc;
+                *ret_status = reply.status;
+        if (reply.error)
+                return nd_error_wrap(reply.error, "%s", path);
+        *ret = reply.doc;
         return nullptr;
 }
 

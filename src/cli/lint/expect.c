@@ -9,6 +9,7 @@
  * Keys that are not given are not compared. An expectation without a matching manifest fails,
  * too. */
 #include "base/yaml.h"
+#include "cli/core/input.h"
 #include "cli/lint/lint.h"
 
 struct expectation {
@@ -100,7 +101,7 @@ struct nd_error *cli_lint_expect(struct cli_lint *lint, const char *path) {
         yyjson_arr_iter items;
         size_t length;
 
-        nd_try(cli_lint_file(path, &bytes, &length));
+        nd_try(cli_input_read(path, LINT_BYTES, &bytes, &length));
         nd_try(nd_error_wrap(nd_yaml_parse(bytes, length, LINT_BYTES, &doc), "%s", path));
         if (!yyjson_is_arr(yyjson_doc_get_root(doc)) || yyjson_arr_size(yyjson_doc_get_root(doc)) == 0)
                 return nd_error_new(ND_INVALID, 0, "%s: not a list of expectations", path);

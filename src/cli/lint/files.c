@@ -1,31 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/strings.h"
-#include "base/text.h"
 #include "cli/lint/lint.h"
 #include "sys/file.h"
-
-struct nd_error *cli_lint_file(const char *path, char **ret, size_t *ret_length) {
-        nd_autotext struct nd_text text = ND_TEXT(LINT_BYTES);
-        char buffer[8192];
-        size_t count;
-
-        if (!nd_streq(path, "-"))
-                return nd_file_read_any(path, LINT_BYTES, ret, ret_length);
-        while ((count = fread(buffer, 1, sizeof buffer, stdin)) > 0 && !text.overflow)
-                nd_text_append(&text, buffer, count);
-        if (ferror(stdin))
-                return nd_error_new(ND_UNAVAILABLE, errno, "read standard input");
-        if (text.overflow)
-                return nd_error_new(ND_INVALID, 0, "standard input exceeds %d bytes", LINT_BYTES);
-        *ret_length = text.length;
-        *ret = nd_text_steal(&text);
-        return nullptr;
-}
 
 bool cli_lint_is_directory(const char *path) {
         struct stat st;

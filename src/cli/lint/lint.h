@@ -116,8 +116,6 @@ void cli_lint_read(struct cli_lint *lint, const char *path);
 /* Consumes the error, which has the name of the file. */
 void cli_lint_note_unreadable(struct cli_lint *lint, const char *file, struct nd_error *error);
 
-/* Reads a whole file, pipe or device, or standard input. Links are followed. */
-[[nodiscard]] struct nd_error *cli_lint_file(const char *path, char **ret, size_t *ret_length);
 bool cli_lint_is_directory(const char *path);
 /* Calls the function with each manifest of a directory, as kubectl chooses them: *.json, *.yaml and
  * *.yml, sorted. A link to a file is followed, one to a directory is not. */

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/yaml.h"
+#include "cli/core/input.h"
 #include "cli/lint/lint.h"
 #include "kube/schema.h"
 
@@ -157,7 +158,7 @@ void cli_lint_read(struct cli_lint *lint, const char *path) {
                 cli_lint_directory(lint, path, take_file);
                 return;
         }
-        error = cli_lint_file(path, &bytes, &length);
+        error = cli_input_read(path, LINT_BYTES, &bytes, &length);
         if (error)
                 cli_lint_note_unreadable(lint, path, error);
         else
@@ -200,7 +201,7 @@ struct nd_error *cli_lint_read_constraints(struct cli_lint *lint, const char *pa
         nd_autofree char *bytes = nullptr;
         size_t length = 0;
 
-        nd_try(cli_lint_file(path, &bytes, &length));
+        nd_try(cli_input_read(path, LINT_BYTES, &bytes, &length));
         nd_try(nd_error_wrap(nd_yaml_manifests(bytes, length, LINT_BYTES, take_constraints, lint), "%s", path));
         return lint->sccs.count > 0 ? nullptr : nd_error_new(ND_NOT_FOUND, 0, "no constraints found in %s", path);
 }

@@ -15,12 +15,8 @@
 
 #include "base/text.h"
 #include "base/vector.h"
+#include "kube/rbac.h"
 #include "net/api-objects.h"
-
-#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
-#define NESTED(type, json, member, sort, shape)                                                                               \
-        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
-#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
 
 enum {
         KEY_BYTES = 2048,
@@ -29,62 +25,23 @@ enum {
 
 #define RESOURCE "securitycontextconstraints"
 
-struct wire_rule {
-        struct nd_shape_texts verbs;
-        struct nd_shape_texts groups;
-        struct nd_shape_texts resources;
-        struct nd_shape_texts names;
-};
-
 struct wire_role {
-        nd_list(struct wire_rule) rules;
-};
-
-struct wire_reference {
-        const char *kind;
-        const char *name;
-};
-
-struct wire_subject {
-        const char *kind;
-        const char *name;
-        const char *namespace;
+        nd_list(struct nd_rbac_rule) rules;
 };
 
 struct wire_binding {
-        struct wire_reference role;
-        nd_list(struct wire_subject) subjects;
+        struct nd_rbac_reference role;
+        nd_list(struct nd_rbac_subject) subjects;
 };
 
-static const struct nd_shape_field rule_fields[] = {
-        FIELD(wire_rule, "verbs", verbs, TEXTS),
-        FIELD(wire_rule, "apiGroups", groups, TEXTS),
-        FIELD(wire_rule, "resources", resources, TEXTS),
-        FIELD(wire_rule, "resourceNames", names, TEXTS),
-        {},
-};
-static const struct nd_shape rule_shape = SHAPE(wire_rule, rule_fields);
-static const struct nd_shape_field role_fields[] = {NESTED(wire_role, "rules", rules, LIST, rule_shape), {}};
-static const struct nd_shape role_shape = SHAPE(wire_role, role_fields);
-static const struct nd_shape_field reference_fields[] = {
-        FIELD(wire_reference, "kind", kind, TEXT),
-        FIELD(wire_reference, "name", name, TEXT),
-        {},
-};
-static const struct nd_shape reference_shape = SHAPE(wire_reference, reference_fields);
-static const struct nd_shape_field subject_fields[] = {
-        FIELD(wire_subject, "kind", kind, TEXT),
-        FIELD(wire_subject, "name", name, TEXT),
-        FIELD(wire_subject, "namespace", namespace, TEXT),
-        {},
-};
-static const struct nd_shape subject_shape = SHAPE(wire_subject, subject_fields);
+static const struct nd_shape_field role_fields[] = {ND_NESTED(wire_role, "rules", rules, LIST, nd_rbac_rule_shape), {}};
+static const struct nd_shape role_shape = ND_SHAPE_OF(wire_role, role_fields);
 static const struct nd_shape_field binding_fields[] = {
-        NESTED(wire_binding, "roleRef", role, INLINE, reference_shape),
-        NESTED(wire_binding, "subjects", subjects, LIST, subject_shape),
+        ND_NESTED(wire_binding, "roleRef", role, INLINE, nd_rbac_reference_shape),
+        ND_NESTED(wire_binding, "subjects", subjects, LIST, nd_rbac_subject_shape),
         {},
 };
-static const struct nd_shape binding_shape = SHAPE(wire_binding, binding_fields);
+static const struct nd_shape binding_shape = ND_SHAPE_OF(wire_binding, binding_fields);
 
 struct role {
         struct nd_api_entry entry;
@@ -180,13 +137,9 @@ void guard_rbac_done(struct guard_rbac *rbac) {
         nd_map_done(&rbac->bound);
 }
 
-static bool has_or_star(const struct nd_shape_texts *texts, const char *text) {
-        return nd_shape_texts_have(texts, "*") || nd_shape_texts_have(texts, text);
-}
-
-static void keep_rule(const struct guard_rbac *rbac, const struct wire_rule *rule, struct role *role) {
-        if (!has_or_star(&rule->verbs, "use") || !has_or_star(&rule->groups, rbac->group) ||
-            !has_or_star(&rule->resources, RESOURCE))
+static void keep_rule(const struct guard_rbac *rbac, const struct nd_rbac_rule *rule, struct role *role) {
+        if (!nd_rbac_has(&rule->verbs, "use") || !nd_rbac_has(&rule->groups, rbac->group) ||
+            !nd_rbac_has(&rule->resources, RESOURCE))
                 return;
         role->any |= rule->names.count == 0;
         for (size_t i = 0; i < rule->names.count; i++)
@@ -220,7 +173,7 @@ void guard_rbac_remove_role(struct guard_rbac *rbac, enum guard_scope scope, yyj
 }
 
 /* Returns the key of a subject's bindings; nullptr for a subject that no request can have. */
-static char *place_of(const struct wire_subject *subject, const char *namespace) {
+static char *place_of(const struct nd_rbac_subject *subject, const char *namespace) {
         const char *kind = nd_kube_or_empty(subject->kind), *name = nd_kube_or_empty(subject->name), *own;
 
         if (nd_streq(kind, "User"))

@@ -5,11 +5,6 @@
 
 #include "base/base64.h"
 
-#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
-#define NESTED(type, json, member, sort, shape)                                                                               \
-        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
-#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
-
 struct wire_resource {
         const char *group;
         const char *resource;
@@ -33,32 +28,32 @@ struct wire_request {
 };
 
 static const struct nd_shape_field resource_fields[] = {
-        FIELD(wire_resource, "group", group, TEXT),
-        FIELD(wire_resource, "resource", resource, TEXT),
+        ND_FIELD(wire_resource, "group", group, TEXT),
+        ND_FIELD(wire_resource, "resource", resource, TEXT),
         {},
 };
-static const struct nd_shape resource_shape = SHAPE(wire_resource, resource_fields);
+static const struct nd_shape resource_shape = ND_SHAPE_OF(wire_resource, resource_fields);
 
 static const struct nd_shape_field user_fields[] = {
-        FIELD(wire_user, "username", name, TEXT),
-        FIELD(wire_user, "uid", uid, TEXT),
-        FIELD(wire_user, "groups", groups, TEXTS),
+        ND_FIELD(wire_user, "username", name, TEXT),
+        ND_FIELD(wire_user, "uid", uid, TEXT),
+        ND_FIELD(wire_user, "groups", groups, TEXTS),
         {},
 };
-static const struct nd_shape user_shape = SHAPE(wire_user, user_fields);
+static const struct nd_shape user_shape = ND_SHAPE_OF(wire_user, user_fields);
 
 static const struct nd_shape_field request_fields[] = {
-        FIELD(wire_request, "uid", uid, TEXT),
-        FIELD(wire_request, "operation", operation, TEXT),
-        FIELD(wire_request, "subResource", subresource, TEXT),
-        FIELD(wire_request, "name", name, TEXT),
-        FIELD(wire_request, "namespace", namespace, TEXT),
-        FIELD(wire_request, "dryRun", dry_run, BOOL),
-        NESTED(wire_request, "resource", resource, INLINE, resource_shape),
-        NESTED(wire_request, "userInfo", user, INLINE, user_shape),
+        ND_FIELD(wire_request, "uid", uid, TEXT),
+        ND_FIELD(wire_request, "operation", operation, TEXT),
+        ND_FIELD(wire_request, "subResource", subresource, TEXT),
+        ND_FIELD(wire_request, "name", name, TEXT),
+        ND_FIELD(wire_request, "namespace", namespace, TEXT),
+        ND_FIELD(wire_request, "dryRun", dry_run, BOOL),
+        ND_NESTED(wire_request, "resource", resource, INLINE, resource_shape),
+        ND_NESTED(wire_request, "userInfo", user, INLINE, user_shape),
         {},
 };
-static const struct nd_shape request_shape = SHAPE(wire_request, request_fields);
+static const struct nd_shape request_shape = ND_SHAPE_OF(wire_request, request_fields);
 
 static struct nd_error *read_operation(const char *text, enum guard_operation *ret) {
         static const char *const names[] = {
@@ -104,10 +99,10 @@ struct wire_labelled {
 };
 
 static const struct nd_shape_field labelled_fields[] = {
-        NESTED(wire_labelled, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_NESTED(wire_labelled, "metadata", metadata, INLINE, nd_kube_metadata_shape),
         {},
 };
-static const struct nd_shape labelled_shape = SHAPE(wire_labelled, labelled_fields);
+static const struct nd_shape labelled_shape = ND_SHAPE_OF(wire_labelled, labelled_fields);
 
 static struct nd_error *read_labels(yyjson_val *object, const char *what, struct nd_arena *arena, struct nd_shape_pairs *ret) {
         struct wire_labelled wire = {};

@@ -16,11 +16,6 @@ enum {
         LABEL_TEXT = 1024,
 };
 
-#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
-#define NESTED(type, json, member, sort, shape)                                                                               \
-        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
-#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
-
 /* ---- nodes and runtime classes as in the API ---- */
 
 struct wire_features {
@@ -46,28 +41,28 @@ struct wire_node {
         struct wire_node_status status;
 };
 
-static const struct nd_shape_field features_fields[] = {FIELD(wire_features, "userNamespaces", user_namespaces, BOOL), {}};
-static const struct nd_shape features_shape = SHAPE(wire_features, features_fields);
+static const struct nd_shape_field features_fields[] = {ND_FIELD(wire_features, "userNamespaces", user_namespaces, BOOL), {}};
+static const struct nd_shape features_shape = ND_SHAPE_OF(wire_features, features_fields);
 static const struct nd_shape_field handler_fields[] = {
-        FIELD(wire_handler, "name", name, TEXT),
-        NESTED(wire_handler, "features", features, INLINE, features_shape),
+        ND_FIELD(wire_handler, "name", name, TEXT),
+        ND_NESTED(wire_handler, "features", features, INLINE, features_shape),
         {},
 };
-static const struct nd_shape handler_shape = SHAPE(wire_handler, handler_fields);
-static const struct nd_shape_field node_spec_fields[] = {FIELD(wire_node_spec, "unschedulable", unschedulable, BOOL), {}};
-static const struct nd_shape node_spec_shape = SHAPE(wire_node_spec, node_spec_fields);
+static const struct nd_shape handler_shape = ND_SHAPE_OF(wire_handler, handler_fields);
+static const struct nd_shape_field node_spec_fields[] = {ND_FIELD(wire_node_spec, "unschedulable", unschedulable, BOOL), {}};
+static const struct nd_shape node_spec_shape = ND_SHAPE_OF(wire_node_spec, node_spec_fields);
 static const struct nd_shape_field node_status_fields[] = {
-        NESTED(wire_node_status, "runtimeHandlers", handlers, LIST, handler_shape),
+        ND_NESTED(wire_node_status, "runtimeHandlers", handlers, LIST, handler_shape),
         {},
 };
-static const struct nd_shape node_status_shape = SHAPE(wire_node_status, node_status_fields);
+static const struct nd_shape node_status_shape = ND_SHAPE_OF(wire_node_status, node_status_fields);
 static const struct nd_shape_field node_fields[] = {
-        NESTED(wire_node, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        NESTED(wire_node, "spec", spec, INLINE, node_spec_shape),
-        NESTED(wire_node, "status", status, INLINE, node_status_shape),
+        ND_NESTED(wire_node, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_NESTED(wire_node, "spec", spec, INLINE, node_spec_shape),
+        ND_NESTED(wire_node, "status", status, INLINE, node_status_shape),
         {},
 };
-static const struct nd_shape node_shape = SHAPE(wire_node, node_fields);
+static const struct nd_shape node_shape = ND_SHAPE_OF(wire_node, node_fields);
 
 struct wire_class {
         struct nd_kube_metadata metadata;
@@ -75,11 +70,11 @@ struct wire_class {
 };
 
 static const struct nd_shape_field class_fields[] = {
-        NESTED(wire_class, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        FIELD(wire_class, "handler", handler, TEXT),
+        ND_NESTED(wire_class, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_FIELD(wire_class, "handler", handler, TEXT),
         {},
 };
-static const struct nd_shape class_shape = SHAPE(wire_class, class_fields);
+static const struct nd_shape class_shape = ND_SHAPE_OF(wire_class, class_fields);
 
 /* A namespace: only the fields of every object. */
 struct wire_named {
@@ -87,10 +82,10 @@ struct wire_named {
 };
 
 static const struct nd_shape_field named_fields[] = {
-        NESTED(wire_named, "metadata", metadata, INLINE, nd_kube_metadata_shape),
+        ND_NESTED(wire_named, "metadata", metadata, INLINE, nd_kube_metadata_shape),
         {},
 };
-static const struct nd_shape named_shape = SHAPE(wire_named, named_fields);
+static const struct nd_shape named_shape = ND_SHAPE_OF(wire_named, named_fields);
 
 /* ---- entries of the store ---- */
 

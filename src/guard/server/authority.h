@@ -36,7 +36,7 @@ enum guard_authority_step {
         GUARD_AUTHORITY_MADE,      /* the first authority and certificate */
         GUARD_AUTHORITY_ANNOUNCED, /* a new authority is in the bundle */
         GUARD_AUTHORITY_SWITCHED,  /* it signs from now on */
-        GUARD_AUTHORITY_RETIRED,   /* the former one is no longer in the bundle */
+        GUARD_AUTHORITY_RETIRED,   /* the bundle contains only the new authority */
         GUARD_AUTHORITY_RENEWED,   /* a new certificate of the same authority */
 };
 
