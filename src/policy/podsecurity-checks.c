@@ -492,9 +492,9 @@ static bool is_overridden(const struct check *check, uint64_t minor) {
         return false;
 }
 
-static bool is_spared(const struct revision *revision, const struct nd_pod *pod) {
+static bool is_spared(const struct nd_podsecurity_rule *rule, const struct revision *revision, const struct nd_pod *pod) {
         return (revision->skips & SKIPS_WINDOWS && nd_pod_is_windows(pod)) ||
-               (revision->skips & SKIPS_USER_NAMESPACE && nd_pod_has_user_namespace(pod));
+               (revision->skips & SKIPS_USER_NAMESPACE && !rule->ignores_user_namespaces && nd_pod_has_user_namespace(pod));
 }
 
 void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,
@@ -507,7 +507,7 @@ void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struc
                 const struct revision *revision = revision_at(check, minor);
                 struct nd_podsecurity_finding finding = {.check = check->id};
 
-                if (!revision || check->level > rule->level || is_spared(revision, pod))
+                if (!revision || check->level > rule->level || is_spared(rule, revision, pod))
                         continue;
                 if (rule->level == ND_LEVEL_RESTRICTED && is_overridden(check, minor))
                         continue;

@@ -41,6 +41,8 @@ struct nd_podsecurity_findings {
 struct nd_podsecurity_rule {
         enum nd_podsecurity_level level;
         struct nd_kube_version version;
+        /* judge pods with hostUsers: false as those without: nodes may ignore the field */
+        bool ignores_user_namespaces;
 };
 
 void nd_podsecurity_evaluate(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, struct nd_arena *arena,

@@ -12,8 +12,8 @@
  * update. */
 #include <string.h>
 
+#include "policy/floor.h"
 #include "policy/hostusers.h"
-#include "policy/scc.h"
 
 enum {
         REFUSAL_LENGTH = 64 << 10,
@@ -117,6 +117,8 @@ void nd_scc_try(const struct nd_scc_request *request, const struct nd_scc *scc, 
         ret->pod = nd_pod_copy(pod, arena);
         nd_scc_fit(&bound, ret->pod, request->window, errors);
         if (errors->items.count == 0)
+                ret->failure = nd_floor_obstacle(request->gates_off, scc, pod, arena);
+        if (errors->items.count == 0 && !ret->failure)
                 ret->result = request->update && !is_unchanged(pod, ret->pod, request->ephemeral) ? ND_SCC_FITS_CHANGED
                                                                                                   : ND_SCC_FITS;
 }

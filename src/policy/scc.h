@@ -174,6 +174,8 @@ struct nd_scc_request {
         uint32_t window;
         bool update;    /* the pod must fit as it is */
         bool ephemeral; /* except for its ephemeral containers, which are new and may be filled */
+        /* relaxations that the version floor does not cover, ND_FLOOR_BIT() of floor.h */
+        uint32_t gates_off;
         /* Called only for constraints that fit. */
         bool (*may_use)(const struct nd_scc *scc, void *userdata);
         /* if set: whether may_use() had to guess; then no reasons are recorded */
