@@ -19,7 +19,7 @@
 
 static constexpr unsigned placeholder_days = 30;
 
-static void on_allocator(const char *what, const struct nd_error *error, [[maybe_unused]] void *userdata) {
+static void on_event(const char *what, const struct nd_error *error, [[maybe_unused]] void *userdata) {
         if (error)
                 nd_log(ND_LOG_WARNING, what, nd_field("error", nd_error_text(error)));
         else
@@ -33,7 +33,24 @@ static void start_allocator(struct guard_daemon *guard) {
                                                                                 .store = &guard->store,
                                                                                 .namespace = guard->namespace,
                                                                                 .identity = guard->identity,
-                                                                                .log = on_allocator});
+                                                                                .log = on_event});
+}
+
+/* A replica without contact stops to decide when its data are stale; others wait longer than
+ * that. */
+static void start_floor_control(struct guard_daemon *guard) {
+        bool authorizes = guard->role == GUARD_ROLE_AUTHORIZER;
+
+        guard->floor =
+                guard_floor_control_new(&(struct guard_floor_control_settings) {.api = guard->api,
+                                                                                .store = &guard->store,
+                                                                                .namespace = guard->namespace,
+                                                                                .identity = guard->identity,
+                                                                                .number = guard->number,
+                                                                                .role = authorizes ? "authorizer" : "guard",
+                                                                                .lifetime_s = guard->config.stale_seconds + 20,
+                                                                                .only_reports = authorizes,
+                                                                                .log = on_event});
 }
 
 /* All lists were read. */
@@ -42,6 +59,14 @@ static void on_ready(void *userdata) {
 
         guard_health_update(&guard->health);
         start_allocator(guard);
+        start_floor_control(guard);
+}
+
+static void on_nodes(void *userdata) {
+        struct guard_daemon *guard = userdata;
+
+        if (guard->floor)
+                guard_floor_control_wake(guard->floor);
 }
 
 static void on_complaint(const char *kind, const char *name, const struct nd_error *error, [[maybe_unused]] void *userdata) {
@@ -131,8 +156,18 @@ static void start_secret(struct guard_daemon *guard) {
 
 /* ---- start ---- */
 
+static void set_routes(struct guard_daemon *guard, struct guard_server_settings *settings) {
+        bool authorizes = guard->role == GUARD_ROLE_AUTHORIZER;
+
+        settings->body_ceiling = authorizes ? (size_t) GUARD_ACCESS_REQUEST_BYTES : (size_t) GUARD_REVIEW_BYTES;
+        settings->handle = authorizes ? guard_authorizer_routes_handle : guard_routes_handle;
+        settings->answered = authorizes ? guard_authorizer_routes_answered : guard_routes_answered;
+        settings->userdata = authorizes ? (void *) &guard->authorizer : (void *) &guard->routes;
+}
+
 static struct nd_error *start_server(struct guard_daemon *guard) {
         nd_cleanup(guard_certificate_texts_done) struct guard_certificate_texts texts = {};
+        struct guard_server_settings settings;
         const struct guard_config *config = &guard->config;
 
         guard->certificate = (struct guard_certificate) {
@@ -147,22 +182,17 @@ static struct nd_error *start_server(struct guard_daemon *guard) {
         guard->certificate.client_ca = guard_config_authenticates(config) ? config->client_ca : nullptr;
         nd_try(give_placeholders(guard));
         nd_try(guard_certificate_read(&guard->certificate, &texts));
-        nd_try(guard_server_new(
-                guard->loop,
-                &(struct guard_server_settings) {
-                        .address = config->address,
-                        .port = (uint16_t) config->port,
-                        .files = guard_certificate_files(&texts),
-                        .reviewers = {.items = config->client_names.items, .count = config->client_names.count},
-                        .readers = {.items = config->metrics_names.items, .count = config->metrics_names.count},
-                        .needs = guard_routes_needed_right,
-                        .body_ceiling = GUARD_REVIEW_BYTES,
-                        .connections = config->connections,
-                        .handle = guard_routes_handle,
-                        .answered = guard_routes_answered,
-                        .userdata = &guard->routes},
-                &guard->server));
-        guard->routes.server = guard->server;
+        settings = (struct guard_server_settings) {
+                .address = config->address,
+                .port = (uint16_t) config->port,
+                .files = guard_certificate_files(&texts),
+                .reviewers = {.items = config->client_names.items, .count = config->client_names.count},
+                .readers = {.items = config->metrics_names.items, .count = config->metrics_names.count},
+                .needs = guard_routes_needed_right,
+                .connections = config->connections};
+        set_routes(guard, &settings);
+        nd_try(guard_server_new(guard->loop, &settings, &guard->server));
+        guard->routes.server = guard->authorizer.server = guard->server;
         warn_about_clients(guard);
         return guard_certificate_watch(&guard->certificate, guard->loop, guard->server);
 }
@@ -170,12 +200,11 @@ static struct nd_error *start_server(struct guard_daemon *guard) {
 /* The identity is the name of the host or pod and a random number. */
 static struct nd_error *name_guard(struct guard_daemon *guard) {
         char host[65] = "";
-        uint64_t number;
 
-        if (getrandom(&number, sizeof number, 0) != sizeof number)
+        if (getrandom(&guard->number, sizeof guard->number, 0) != sizeof guard->number)
                 return nd_error_new(ND_INTERNAL, errno, "get random bytes for the guard's identity");
         (void) gethostname(host, sizeof host - 1);
-        guard->identity = nd_format("%s_%016" PRIx64, host, number);
+        guard->identity = nd_format("%s_%016" PRIx64, host, guard->number);
         return nullptr;
 }
 
@@ -208,8 +237,17 @@ static struct nd_error *start_watches(struct guard_daemon *guard) {
                                                  .metrics = &guard->metrics};
         guard->routes = (struct guard_routes) {
                 .webhook = &guard->webhook, .health = &guard->health, .credentials = &guard->credentials};
+        guard->authorizer = (struct guard_authorizer_routes) {.store = &guard->store,
+                                                              .watches = &guard->watches,
+                                                              .health = &guard->health,
+                                                              .credentials = &guard->credentials,
+                                                              .metrics = &guard->metrics};
         return guard_watches_start(&guard->watches,
-                                   &(struct guard_watches_settings) {.loop = guard->loop,
+                                   &(struct guard_watches_settings) {.kinds = guard->role == GUARD_ROLE_AUTHORIZER
+                                                                                      ? GUARD_KINDS_OF_AUTHORIZER
+                                                                                      : GUARD_KINDS_ALL,
+                                                                     .nodes_changed = on_nodes,
+                                                                     .loop = guard->loop,
                                                                      .api = guard->api,
                                                                      .store = &guard->store,
                                                                      .rbac = &guard->rbac,
@@ -243,7 +281,9 @@ struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
         start_secret(guard);
         /* An API server that is away must not hold up the boot of its own host: STATUS= and /readyz
          * say whether reviews are decided. */
-        nd_notify_ready("reading namespaces, constraints and RBAC objects from the API server");
+        nd_notify_ready(guard->role == GUARD_ROLE_AUTHORIZER
+                                ? "reading nodes and the version floor from the API server"
+                                : "reading namespaces, constraints and RBAC objects from the API server");
         return nullptr;
 }
 
@@ -253,9 +293,10 @@ void guard_daemon_done(struct guard_daemon *guard) {
         guard_certificate_done(&guard->certificate);
         guard_health_done(&guard->health);
         guard_watches_done(&guard->watches);
-        guard_allocator_free(nd_take_ptr(guard->watches.allocator));
         if (guard->api)
                 nd_api_stop(guard->api); /* ends reviews that wait for it, with a denial */
+        guard_allocator_free(nd_take_ptr(guard->watches.allocator));
+        guard_floor_control_free(nd_take_ptr(guard->floor));
         guard_server_free(guard->server);
         free(guard->identity);
         free(guard->namespace);

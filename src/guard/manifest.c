@@ -19,6 +19,8 @@ enum {
 
 #define NO_CA "none"
 #define KUBECONFIG "/etc/kubernetes/nodens-guard.kubeconfig"
+#define AUTHORIZER_KUBECONFIG "/etc/kubernetes/nodens-authorizer.kubeconfig"
+#define AUTHORIZER_URL "https://127.0.0.1:9444"
 #define CLUSTER_CA "/etc/kubernetes/pki/ca.crt"
 #define CLIENT "/etc/kubernetes/pki/apiserver-kubelet-client" /* as kubeadm calls it */
 
@@ -43,7 +45,8 @@ const struct nd_option guard_manifest_options[] = {
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, url),
          .argument = "https://ADDRESS:PORT",
-         .help = "address of the guard for the API server, instead of a service"},
+         .help = "address of the guard for the API server, instead of a service; in authorization-kubeconfig that of the"
+                 " authorizer (default " AUTHORIZER_URL ")"},
         {.name = "ca-file",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, ca_file),
@@ -61,13 +64,14 @@ const struct nd_option guard_manifest_options[] = {
          .offset = offsetof(struct guard_manifest_settings, kubeconfig),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "path of the printed kubeconfig on the API server's host (default " KUBECONFIG ")"},
+         .help = "path of the printed kubeconfig on the API server's host (default " KUBECONFIG
+                 ", for authorization " AUTHORIZER_KUBECONFIG ")"},
         {.name = "client-certificate",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, client_certificate),
          .argument = "FILE",
          .values = ND_VALUES_FILE,
-         .help = "client certificate: in kubeconfig the API server's (default " CLIENT
+         .help = "client certificate: in kubeconfig and authorization-kubeconfig the API server's (default " CLIENT
                  ".crt), in guard-kubeconfig the guard's (default: a token file)"},
         {.name = "client-key",
          .kind = ND_OPTION_TEXT,
@@ -95,7 +99,7 @@ const struct nd_option guard_manifest_options[] = {
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, image),
          .argument = "IMAGE",
-         .help = "image of the guard, for deployment"},
+         .help = "image of the guard, for deployment and authorizer"},
         {.name = "client-ca-file",
          .kind = ND_OPTION_TEXT,
          .offset = offsetof(struct guard_manifest_settings, client_ca_file),
@@ -176,8 +180,9 @@ static struct nd_error *check_part(enum guard_install_part part, const struct gu
                 return nd_error_new(
                         ND_INVALID, 0,
                         "guard-kubeconfig needs --server, the address of the API server as in `kubectl config view`");
-        if (part == GUARD_INSTALL_DEPLOYMENT && !s->image)
-                return nd_error_new(ND_INVALID, 0, "deployment needs --image; docs/guard.md says how to build one");
+        if ((part == GUARD_INSTALL_DEPLOYMENT || part == GUARD_INSTALL_AUTHORIZER) && !s->image)
+                return nd_error_new(ND_INVALID, 0, "%s needs --image; docs/guard.md says how to build one",
+                                    guard_install_part_names[part]);
         return nullptr;
 }
 
@@ -261,7 +266,7 @@ static struct nd_error *print_parts(const struct guard_manifest_settings *s, int
         nd_autofree char *ca = nullptr, *client_ca = nullptr, *config_text = nullptr;
         struct guard_install_settings manifest;
 
-        nd_try(guard_config_read(s->config, &config));
+        nd_try(guard_config_read(GUARD_ROLE_ADMISSION, s->config, &config));
         nd_try(check_clients(s, &config, count, parts));
         nd_try(read_config_text(s->config, &config_text));
         if (s->ca_file && !nd_streq(s->ca_file, NO_CA))
@@ -290,7 +295,10 @@ static struct nd_error *print_parts(const struct guard_manifest_settings *s, int
                                                     .client_ca = client_ca,
                                                     .config = config_text,
                                                     .makes_certificate = guard_config_makes_certificate(&config),
-                                                    .reads_client_ca = guard_config_reads_client_ca(&config)};
+                                                    .reads_client_ca = guard_config_reads_client_ca(&config),
+                                                    .authorizer_url = or_default(s->url, AUTHORIZER_URL),
+                                                    .authorizer_kubeconfig = or_default(s->kubeconfig, AUTHORIZER_KUBECONFIG),
+                                                    .authorizer_ca = GUARD_AUTHORIZER_DIRECTORY "/ca.crt"};
         return print_documents(&manifest, s, count, parts);
 }
 

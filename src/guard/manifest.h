@@ -4,7 +4,9 @@
 
 #include "base/option.h"
 
-#define GUARD_MANIFEST_PARTS "crd|constraints|rbac|webhooks|network|admission|kubeconfig|guard-kubeconfig|deployment"
+#define GUARD_MANIFEST_PARTS                                                                                                                   \
+        "crd|constraints|rbac|webhooks|network|admission|kubeconfig|guard-kubeconfig|deployment|nodes|authorization|authorization-kubeconfig|" \
+        "authorizer"
 
 struct guard_manifest_settings {
         const char *config, *namespace, *service, *url, *ca_file;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guard/program.h"
 
+#include "guard/authorize.h"
 #include "guard/certificate.h"
 #include "guard/export.h"
 #include "guard/import.h"
@@ -14,11 +15,18 @@ static const struct nd_option_command commands[] = {
          .options = guard_serve_options,
          .settings_size = sizeof(struct guard_serve_settings),
          .run = guard_serve_run},
+        {.name = "authorize",
+         .summary = "answer the API server's questions about access of nodes, which locks those below the version floor",
+         .operands = "[FILE]",
+         .options = guard_authorize_options,
+         .settings_size = sizeof(struct guard_serve_settings),
+         .run = guard_authorize_run},
         {.name = "manifest",
          .summary = "print the objects that the cluster needs, for `kubectl apply -f -`",
          .operands = GUARD_MANIFEST_PARTS " ...",
          .operand_values = ND_VALUES_WORDS,
-         .operand_words = "crd constraints rbac webhooks deployment network admission kubeconfig guard-kubeconfig",
+         .operand_words = "crd constraints rbac webhooks deployment network admission kubeconfig guard-kubeconfig nodes "
+                          "authorization authorization-kubeconfig authorizer",
          .options = guard_manifest_options,
          .settings_size = sizeof(struct guard_manifest_settings),
          .run = guard_manifest_run},

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/option.h"
+#include "guard/core/config.h"
 
 struct guard_serve_settings {
         const char *config;
@@ -12,3 +13,5 @@ struct guard_serve_settings {
 
 extern const struct nd_option guard_serve_options[];
 int guard_serve_run(void *settings, int operand_count, char **operands);
+/* The same for another role; settings are those of guard_serve_options. */
+int guard_serve_as(enum guard_role role, const struct guard_serve_settings *settings, int operand_count, char **operands);

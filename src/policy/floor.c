@@ -4,11 +4,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#define FIELD(type, json, member, sort) {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member)}
-#define NESTED(type, json, member, sort, shape)                                                                               \
-        {.name = (json), .kind = ND_SHAPE_##sort, .offset = offsetof(struct type, member), .of = &(shape)}
-#define SHAPE(type, table) {.size = sizeof(struct type), .fields = (table)}
-
 /* ---- versions ---- */
 
 /* Reads one number and returns what follows it; nullptr: there is none. */
@@ -153,42 +148,42 @@ struct wire_floor {
 };
 
 static const struct nd_shape_field metadata_fields[] = {
-        FIELD(wire_metadata, "uid", uid, TEXT),
-        FIELD(wire_metadata, "resourceVersion", version, TEXT),
-        FIELD(wire_metadata, "generation", generation, INT),
+        ND_FIELD(wire_metadata, "uid", uid, TEXT),
+        ND_FIELD(wire_metadata, "resourceVersion", version, TEXT),
+        ND_FIELD(wire_metadata, "generation", generation, INT),
         {},
 };
-static const struct nd_shape metadata_shape = SHAPE(wire_metadata, metadata_fields);
+static const struct nd_shape metadata_shape = ND_SHAPE_OF(wire_metadata, metadata_fields);
 static const struct nd_shape_field gate_fields[] = {
-        FIELD(wire_gate, "name", name, TEXT),
-        FIELD(wire_gate, "requiredMinimumVersion", required, TEXT),
-        FIELD(wire_gate, "enabled", enabled, BOOL),
+        ND_FIELD(wire_gate, "name", name, TEXT),
+        ND_FIELD(wire_gate, "requiredMinimumVersion", required, TEXT),
+        ND_FIELD(wire_gate, "enabled", enabled, BOOL),
         {},
 };
-static const struct nd_shape gate_shape = SHAPE(wire_gate, gate_fields);
+static const struct nd_shape gate_shape = ND_SHAPE_OF(wire_gate, gate_fields);
 static const struct nd_shape_field condition_fields[] = {
-        FIELD(wire_condition, "type", type, TEXT),
-        FIELD(wire_condition, "status", status, TEXT),
-        FIELD(wire_condition, "message", message, TEXT),
+        ND_FIELD(wire_condition, "type", type, TEXT),
+        ND_FIELD(wire_condition, "status", status, TEXT),
+        ND_FIELD(wire_condition, "message", message, TEXT),
         {},
 };
-static const struct nd_shape condition_shape = SHAPE(wire_condition, condition_fields);
+static const struct nd_shape condition_shape = ND_SHAPE_OF(wire_condition, condition_fields);
 static const struct nd_shape_field part_fields[] = {
-        FIELD(wire_part, "minimumKubeletVersion", minimum, TEXT),
-        FIELD(wire_part, "poolLabel", pool_label, TEXT),
-        FIELD(wire_part, "observedGeneration", observed, INT),
-        NESTED(wire_part, "featureGates", gates, LIST, gate_shape),
-        NESTED(wire_part, "conditions", conditions, LIST, condition_shape),
+        ND_FIELD(wire_part, "minimumKubeletVersion", minimum, TEXT),
+        ND_FIELD(wire_part, "poolLabel", pool_label, TEXT),
+        ND_FIELD(wire_part, "observedGeneration", observed, INT),
+        ND_NESTED(wire_part, "featureGates", gates, LIST, gate_shape),
+        ND_NESTED(wire_part, "conditions", conditions, LIST, condition_shape),
         {},
 };
-static const struct nd_shape part_shape = SHAPE(wire_part, part_fields);
+static const struct nd_shape part_shape = ND_SHAPE_OF(wire_part, part_fields);
 static const struct nd_shape_field floor_fields[] = {
-        NESTED(wire_floor, "metadata", metadata, INLINE, metadata_shape),
-        NESTED(wire_floor, "spec", spec, INLINE, part_shape),
-        NESTED(wire_floor, "status", status, INLINE, part_shape),
+        ND_NESTED(wire_floor, "metadata", metadata, INLINE, metadata_shape),
+        ND_NESTED(wire_floor, "spec", spec, INLINE, part_shape),
+        ND_NESTED(wire_floor, "status", status, INLINE, part_shape),
         {},
 };
-static const struct nd_shape floor_shape = SHAPE(wire_floor, floor_fields);
+static const struct nd_shape floor_shape = ND_SHAPE_OF(wire_floor, floor_fields);
 
 static struct nd_error *read_minimum(const char *text, const char *path, struct nd_floor_version *ret) {
         if (nd_floor_minimum_parse(nd_kube_or_empty(text), ret) < 0)

@@ -14,6 +14,8 @@ static void put(struct guard_world *world, yyjson_val *object) {
                 guard_store_put_namespace(&world->store, object);
         else if (yyjson_equals_str(kind, "Node"))
                 guard_store_put_node(&world->store, object);
+        else if (yyjson_equals_str(kind, "NodeVersionFloor"))
+                guard_store_put_floor(&world->store, object);
         else if (yyjson_equals_str(kind, "RuntimeClass"))
                 guard_store_put_runtime_class(&world->store, object);
         else if (yyjson_equals_str(kind, "ClusterRole"))

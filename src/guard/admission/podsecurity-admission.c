@@ -168,12 +168,14 @@ static bool is_significant(const struct nd_pod *pod, const struct nd_pod *old) {
 }
 
 /* Returns the violations of a level, with a text in front; nullptr: none. */
-static const char *violations(const struct nd_podsecurity_rule *rule, const struct nd_pod *pod, const char *prefix,
-                              struct nd_arena *arena) {
+static const char *violations(const struct nd_podsecurity_rule *rule, const struct guard_review *review,
+                              const struct nd_pod *pod, const char *prefix, struct nd_arena *arena) {
         nd_autotext struct nd_text text = ND_TEXT(ND_PODSECURITY_TEXT);
+        struct nd_podsecurity_rule current = *rule;
         struct nd_podsecurity_findings findings;
 
-        nd_podsecurity_evaluate(rule, pod, arena, &findings);
+        current.ignores_user_namespaces = review->gates_off & ND_FLOOR_BIT(ND_FLOOR_POD_SECURITY);
+        nd_podsecurity_evaluate(&current, pod, arena, &findings);
         if (findings.count == 0)
                 return nullptr;
         nd_podsecurity_details(&findings, &text);
@@ -197,16 +199,16 @@ static void evaluate(const struct guard_standards *standards, const struct guard
                                      nd_arena_format(arena, "Failed to parse policy: %s", namespace->policy_errors));
         if (enforce)
                 guard_response_audit(response, "enforce-policy", guard_standards_rule(&policy->enforce, arena));
-        text = enforce ? violations(&policy->enforce, pod, "violates", arena) : nullptr;
+        text = enforce ? violations(&policy->enforce, review, pod, "violates", arena) : nullptr;
         if (text)
                 guard_response_deny(response, 403, "Forbidden",
                                     *review->name ? nd_arena_format(arena, "pods %s is forbidden: %s",
                                                                     nd_field_text(arena, review->name), text)
                                                   : nd_arena_format(arena, "pods is forbidden: %s", text));
-        text = violations(&policy->audit, pod, "would violate", arena);
+        text = violations(&policy->audit, review, pod, "would violate", arena);
         if (text)
                 guard_response_audit(response, "audit-violations", text);
-        text = response->allowed ? violations(&policy->warn, pod, "would violate", arena) : nullptr;
+        text = response->allowed ? violations(&policy->warn, review, pod, "would violate", arena) : nullptr;
         if (text)
                 guard_response_warn(response, text);
 }

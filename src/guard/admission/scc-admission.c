@@ -273,6 +273,9 @@ static struct nd_scc_request request_of(struct guard_admission *a, const struct 
                 request.userns = ND_SCC_USERNS_ASKED;
                 request.may_set_user_namespace = false;
         }
+        /* a pod that exists may be used and shrunk; what is new needs the floor */
+        if (a->review->operation == GUARD_CREATE || is_template(a) || nd_streq(a->review->subresource, "ephemeralcontainers"))
+                request.gates_off = a->review->gates_off;
         return request;
 }
 

@@ -156,6 +156,19 @@ static const struct nd_scc *lacking_node(const struct guard_refusal *r) {
         return choice.scc;
 }
 
+/* Returns the usable constraint that would admit the pod if the version floor covered it;
+ * nullptr: none. */
+static const struct nd_scc *lacking_floor(const struct guard_refusal *r) {
+        nd_cleanup(nd_scc_choice_done) struct nd_scc_choice choice = {};
+        struct nd_scc_request request = *r->request;
+
+        if (request.gates_off == 0)
+                return nullptr;
+        request.gates_off = 0;
+        nd_scc_choose(&request, r->pod, r->arena, &choice);
+        return choice.scc;
+}
+
 static const char *grant_text(const struct guard_refusal *r, const struct nd_scc_advice *advice) {
         const char *who = guard_refusal_subject(subject_of(r), r->arena),
                    *name = guard_refusal_name(name_of(advice->grant), r->arena);
@@ -174,7 +187,8 @@ static void add_whole(struct nd_text *text, const char *part) {
 
 static void add_sentence(const struct guard_refusal *r, const struct nd_scc_advice *advice, struct nd_text *text) {
         const struct nd_scc *scc = unfilled(r, advice), *nodeless = lacking_node(r);
-        bool grant_first = !nodeless && advice->grant && (!advice->change || !gives_host_access(advice->grant));
+        const struct nd_scc *floorless = lacking_floor(r);
+        bool grant_first = !nodeless && !floorless && advice->grant && (!advice->change || !gives_host_access(advice->grant));
 
         if (r->request->set->count == 0)
                 nd_text_add(text, "the cluster has no security context constraints: apply nodens-guard manifest constraints");
@@ -183,6 +197,12 @@ static void add_sentence(const struct guard_refusal *r, const struct nd_scc_advi
                              "%s admits the pod only with its defaults, which the mutating webhook did not fill in: "
                              "create the pod again",
                              guard_refusal_name(name_of(scc), r->arena));
+        else if (floorless)
+                nd_text_addf(text,
+                             "pod would be admitted by %s, which relies on user namespaces, but the version floor does not "
+                             "guarantee that all kubelets honour them: raise NodeVersionFloor " ND_FLOOR_NAME
+                             " (`kubectl get nodeversionfloor " ND_FLOOR_NAME "` shows what it waits for)",
+                             guard_refusal_name(name_of(floorless), r->arena));
         else if (nodeless)
                 nd_text_addf(text,
                              "pod would be admitted by %s in a user namespace, but no schedulable node offers user "
@@ -198,9 +218,9 @@ static void add_sentence(const struct guard_refusal *r, const struct nd_scc_advi
         if (grant_first && !scc && !gives_host_access(advice->grant))
                 add_whole(text, nd_arena_format(r->arena, " (%s); a new grant takes effect within seconds",
                                                 command(r, advice->grant)));
-        if ((grant_first || nodeless) && advice->change)
+        if ((grant_first || nodeless || floorless) && advice->change)
                 add_whole(text, nd_arena_format(r->arena, "; or by %s", change_text(r, advice)));
-        if (!grant_first && !nodeless && advice->grant)
+        if (!grant_first && !nodeless && !floorless && advice->grant)
                 add_whole(text, nd_arena_format(r->arena, "; as it is it needs %s, which %s may not use",
                                                 guard_refusal_name(name_of(advice->grant), r->arena),
                                                 guard_refusal_subject(subject_of(r), r->arena)));

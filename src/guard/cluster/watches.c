@@ -49,6 +49,8 @@ static struct nd_api_table *table_of(const struct guard_watch *watch) {
                 return &store->constraints;
         case GUARD_KIND_NAMESPACE:
                 return &store->namespaces;
+        case GUARD_KIND_FLOOR:
+                return &store->floors;
         case GUARD_KIND_NODE:
                 return &store->nodes;
         case GUARD_KIND_RUNTIME_CLASS:
@@ -73,8 +75,32 @@ static void on_begin(void *userdata) {
 
 static void forget_trouble(struct guard_watch *watch) {
         watch->forbidden_us = 0;
+        watch->is_unavailable = false;
         if (watch->trouble)
                 free(nd_take_ptr(watch->trouble));
+}
+
+static bool is_of_nodes(enum guard_kind kind) {
+        return kind == GUARD_KIND_FLOOR || kind == GUARD_KIND_NODE;
+}
+
+static void report_nodes(const struct guard_watch *watch) {
+        const struct guard_watches *w = watch->watches;
+
+        if (is_of_nodes(watch->kind) && w->settings.nodes_changed)
+                w->settings.nodes_changed(w->settings.userdata);
+}
+
+/* With another label of pools, nodes must be read again. */
+static void put_floor(struct guard_watches *w, yyjson_val *object) {
+        struct guard_store *store = w->settings.store;
+
+        guard_store_put_floor(store, object);
+        if (!store->pool_label_is_new)
+                return;
+        store->pool_label_is_new = false;
+        if (w->kinds[GUARD_KIND_NODE].watch)
+                nd_api_watch_relist(w->kinds[GUARD_KIND_NODE].watch);
 }
 
 static void on_put(yyjson_val *object, void *userdata) {
@@ -90,6 +116,9 @@ static void on_put(yyjson_val *object, void *userdata) {
                 guard_store_put_namespace(w->settings.store, object);
                 if (w->allocator)
                         guard_allocator_wake(w->allocator);
+                break;
+        case GUARD_KIND_FLOOR:
+                put_floor(w, object);
                 break;
         case GUARD_KIND_NODE:
                 guard_store_put_node(w->settings.store, object);
@@ -109,6 +138,7 @@ static void on_put(yyjson_val *object, void *userdata) {
         case GUARD_KINDS:
                 break;
         }
+        report_nodes(watch);
 }
 
 static void on_removed(yyjson_val *object, void *userdata) {
@@ -121,12 +151,13 @@ static void on_removed(yyjson_val *object, void *userdata) {
                 guard_rbac_remove_binding(rbac, scope_of(watch->kind), object);
         else
                 nd_api_table_remove(table_of(watch), nd_api_name(object));
+        report_nodes(watch);
 }
 
 static const char *remedy(const struct guard_watch *watch, int status) {
         if (status == 403)
                 return "; `nodens-guard manifest rbac` prints the rights that the guard needs";
-        if (status == 404 && watch->kind == GUARD_KIND_CONSTRAINT)
+        if (status == 404 && (watch->kind == GUARD_KIND_CONSTRAINT || watch->kind == GUARD_KIND_FLOOR))
                 return "; `nodens-guard manifest crd` prints the missing definition";
         return "";
 }
@@ -138,6 +169,21 @@ static bool may_pass(struct guard_watch *watch, int status) {
         if (watch->forbidden_us == 0)
                 watch->forbidden_us = nd_clock_us();
         return nd_clock_us() - watch->forbidden_us < forbidden_us;
+}
+
+static void report_ready(struct guard_watches *w);
+
+/* Without its definition there is no floor. One that must not be read guarantees nothing either,
+ * but the authorizer cannot take it for the lack of one. */
+static void lack_floor(struct guard_watch *watch, int status) {
+        watch->is_unavailable =
+                status == 404 || (status == 403 && watch->watches->settings.kinds != GUARD_KINDS_OF_AUTHORIZER);
+        if (status == 404) {
+                nd_api_table_begin(table_of(watch));
+                nd_api_table_listed(table_of(watch));
+                report_nodes(watch);
+        }
+        report_ready(watch->watches);
 }
 
 /* Logged once until an object arrives again: the watch retries without limit. What concerns all
@@ -152,6 +198,8 @@ static void on_trouble(const struct nd_error *error, void *userdata) {
         nd_log(is_of_kind && !watch->trouble ? ND_LOG_WARNING : ND_LOG_DEBUG, text);
         if (is_of_kind)
                 nd_strset(&watch->trouble, text);
+        if (is_of_kind && watch->kind == GUARD_KIND_FLOOR)
+                lack_floor(watch, status);
 }
 
 static void on_listed(void *userdata);
@@ -162,6 +210,7 @@ static char *path_of(const struct guard_watches *w, enum guard_kind kind) {
         static const char *const paths[] = {
                 [GUARD_KIND_CONSTRAINT] = nullptr, /* its group is configured */
                 [GUARD_KIND_NAMESPACE] = "/api/v1/namespaces",
+                [GUARD_KIND_FLOOR] = "/apis/" GUARD_FLOOR_GROUP "/v1/nodeversionfloors",
                 [GUARD_KIND_NODE] = "/api/v1/nodes",
                 [GUARD_KIND_RUNTIME_CLASS] = "/apis/node.k8s.io/v1/runtimeclasses",
                 [GUARD_KIND_ROLE] = "/apis/rbac.authorization.k8s.io/v1/roles",
@@ -176,6 +225,15 @@ static char *path_of(const struct guard_watches *w, enum guard_kind kind) {
         return nd_strdup(paths[kind]);
 }
 
+static bool is_wanted(const struct guard_watches *w, enum guard_kind kind) {
+        return w->settings.kinds & GUARD_KIND_BIT(kind);
+}
+
+/* Kinds whose age decides. */
+static bool may_be_stale(const struct guard_watches *w, enum guard_kind kind) {
+        return kind <= GUARD_KIND_FLOOR || w->settings.kinds == GUARD_KINDS_OF_AUTHORIZER;
+}
+
 static void start_watch(struct guard_watches *w, enum guard_kind kind) {
         struct guard_watch *watch = &w->kinds[kind];
 
@@ -184,7 +242,7 @@ static void start_watch(struct guard_watches *w, enum guard_kind kind) {
                 w->settings.api,
                 &(struct nd_api_watch_settings) {.path = watch->path,
                                                  .page = kind == GUARD_KIND_NODE ? NODES_PER_PAGE : OBJECTS_PER_PAGE,
-                                                 .stale_us = kind <= GUARD_KIND_NAMESPACE ? w->settings.stale_us : 0,
+                                                 .stale_us = may_be_stale(w, kind) ? w->settings.stale_us : 0,
                                                  .begin = on_begin,
                                                  .put = on_put,
                                                  .removed = on_removed,
@@ -197,7 +255,7 @@ static void start_watch(struct guard_watches *w, enum guard_kind kind) {
  * and are not kept. */
 static void start_watches(struct guard_watches *w, bool bindings) {
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++)
-                if (is_of_bindings(kind) == bindings && !w->kinds[kind].watch)
+                if (is_wanted(w, kind) && is_of_bindings(kind) == bindings && !w->kinds[kind].watch)
                         start_watch(w, kind);
         w->listing_generation = w->settings.rbac->role_generation;
 }
@@ -237,6 +295,13 @@ static void schedule_relist(struct guard_watches *w) {
         (void) sd_event_source_set_enabled(w->relist_timer, SD_EVENT_ONESHOT);
 }
 
+static void report_ready(struct guard_watches *w) {
+        if (w->ready || !guard_watches_are_ready(w))
+                return;
+        w->ready = true;
+        w->settings.ready(w->settings.userdata);
+}
+
 static void on_listed(void *userdata) {
         struct guard_watch *watch = userdata;
         struct guard_watches *w = watch->watches;
@@ -248,24 +313,33 @@ static void on_listed(void *userdata) {
         if (is_of_bindings(watch->kind) && is_listed(w, GUARD_KIND_BINDING) && is_listed(w, GUARD_KIND_CLUSTER_BINDING))
                 w->listed_generation = w->listing_generation;
         schedule_relist(w);
-        if (!w->ready && guard_watches_are_ready(w)) {
-                w->ready = true;
-                w->settings.ready(w->settings.userdata);
-        }
+        report_nodes(watch);
+        report_ready(w);
 }
 
 /* ---- state ---- */
 
 bool guard_watches_are_ready(const struct guard_watches *w) {
         for (enum guard_kind kind = 0; kind < GUARD_KINDS; kind++)
-                if (!is_synced(w, kind))
+                if (is_wanted(w, kind) && !is_synced(w, kind) && !w->kinds[kind].is_unavailable)
                         return false;
         return guard_watches_are_current(w);
 }
 
+static bool is_current(const struct guard_watches *w, enum guard_kind kind) {
+        return w->kinds[kind].watch && nd_api_watch_is_current(w->kinds[kind].watch);
+}
+
 bool guard_watches_are_current(const struct guard_watches *w) {
-        return nd_api_watch_is_current(w->kinds[GUARD_KIND_NAMESPACE].watch) &&
-               nd_api_watch_is_current(w->kinds[GUARD_KIND_CONSTRAINT].watch);
+        if (w->settings.kinds == GUARD_KINDS_OF_AUTHORIZER)
+                return is_current(w, GUARD_KIND_NODE) &&
+                       (is_current(w, GUARD_KIND_FLOOR) || w->kinds[GUARD_KIND_FLOOR].is_unavailable);
+        return is_current(w, GUARD_KIND_NAMESPACE) && is_current(w, GUARD_KIND_CONSTRAINT);
+}
+
+uint32_t guard_watches_gates_off(const struct guard_watches *w) {
+        return is_synced(w, GUARD_KIND_FLOOR) && is_current(w, GUARD_KIND_FLOOR) ? guard_store_gates_off(w->settings.store)
+                                                                                 : ND_FLOOR_ALL;
 }
 
 const char *guard_watches_trouble(const struct guard_watches *w) {
@@ -273,7 +347,7 @@ const char *guard_watches_trouble(const struct guard_watches *w) {
                 bool is_missing = !is_synced(w, kind) ||
                                   (kind <= GUARD_KIND_NAMESPACE && !nd_api_watch_is_current(w->kinds[kind].watch));
 
-                if (is_missing && w->kinds[kind].trouble)
+                if (is_missing && !w->kinds[kind].is_unavailable && w->kinds[kind].trouble)
                         return w->kinds[kind].trouble;
         }
         return nullptr;

@@ -13,6 +13,7 @@
 enum guard_kind {
         GUARD_KIND_CONSTRAINT,
         GUARD_KIND_NAMESPACE,
+        GUARD_KIND_FLOOR,
         GUARD_KIND_NODE,
         GUARD_KIND_RUNTIME_CLASS,
         GUARD_KIND_ROLE,
@@ -22,14 +23,25 @@ enum guard_kind {
         GUARD_KINDS,
 };
 
+/* Sets of kinds, by bits. */
+#define GUARD_KIND_BIT(kind) (1u << (kind))
+#define GUARD_KINDS_ALL ((1u << GUARD_KINDS) - 1)
+#define GUARD_KINDS_OF_AUTHORIZER (GUARD_KIND_BIT(GUARD_KIND_FLOOR) | GUARD_KIND_BIT(GUARD_KIND_NODE))
+
+/* The group of NodeVersionFloor, whatever the group of the constraints is. */
+#define GUARD_FLOOR_GROUP "security.nodens.io"
+
 struct guard_watches_settings {
         sd_event *loop;
         struct nd_api *api;
         struct guard_store *store;
         struct guard_rbac *rbac;
         const char *group;             /* API group of the constraints */
-        uint64_t stale_us;             /* age at which namespaces and constraints are stale */
+        uint32_t kinds;                /* that are watched */
+        uint64_t stale_us;             /* age at which data that decide are stale */
         void (*ready)(void *userdata); /* called once, after all lists were read */
+        /* called after a change of floors or nodes; may be nullptr */
+        void (*nodes_changed)(void *userdata);
         void *userdata;
 };
 
@@ -41,6 +53,7 @@ struct guard_watch {
         /* why the last list or watch failed; nullptr: an object was received since */
         char *trouble;
         uint64_t forbidden_us; /* when a series of 403 began; 0: none does */
+        bool is_unavailable;   /* the last response was 403 or 404 */
 };
 
 struct guard_watches {
@@ -61,12 +74,16 @@ struct guard_watches {
                                                    const struct guard_watches_settings *settings);
 void guard_watches_done(struct guard_watches *watches);
 
-/* Whether all lists were read, and namespaces and constraints are current. */
+/* Whether all lists were read, and the data that decide are current. A cluster without the
+ * definition of the floor, or whose floor may not be read, has none. */
 bool guard_watches_are_ready(const struct guard_watches *watches);
-/* Whether namespaces and constraints are current. */
+/* Whether the data that decide are current: namespaces and constraints, or, for the authorizer,
+ * floor and nodes. */
 bool guard_watches_are_current(const struct guard_watches *watches);
 /* Why lists are missing or not current, as far as the API server said so; nullptr: it did not. */
 const char *guard_watches_trouble(const struct guard_watches *watches);
 bool guard_watches_have_fresh_rbac(const struct guard_watches *watches);
 /* Whether no binding to a role that grants something is missing. */
 bool guard_watches_have_whole_rbac(const struct guard_watches *watches);
+/* Relaxations that the version floor does not cover; all, unless the floor is known and current. */
+uint32_t guard_watches_gates_off(const struct guard_watches *watches);

@@ -21,14 +21,33 @@ static char *existing(const char *directory, const char *name) {
         return access(path, F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR) ? nd_take_ptr(path) : nullptr;
 }
 
+static const struct {
+        const char *path;
+        const char *directory;
+        const char *address; /* the authorizer answers the API server of its own host only */
+        uint32_t port;
+} roles[] = {
+        [GUARD_ROLE_ADMISSION] = {GUARD_CONFIG_PATH, GUARD_DIRECTORY, "0.0.0.0", 9443},
+        [GUARD_ROLE_AUTHORIZER] = {GUARD_AUTHORIZER_CONFIG_PATH, GUARD_AUTHORIZER_DIRECTORY, "127.0.0.1", 9444},
+};
+static_assert(nd_count_of(roles) == GUARD_ROLES);
+
+const char *guard_config_path(enum guard_role role) {
+        return roles[role].path;
+}
+
+const char *guard_config_directory(enum guard_role role) {
+        return roles[role].directory;
+}
+
 /* A unit may pass the files as credentials. These are copies made at its start: renewed files need
  * a restart then. */
-void guard_config_init(struct guard_config *ret) {
+void guard_config_init(enum guard_role role, struct guard_config *ret) {
         const char *credentials = getenv("CREDENTIALS_DIRECTORY");
-        const char *directory = credentials && *credentials == '/' ? credentials : GUARD_DIRECTORY;
+        const char *directory = credentials && *credentials == '/' ? credentials : roles[role].directory;
 
-        *ret = (struct guard_config) {.address = nd_strdup("0.0.0.0"),
-                                      .port = 9443,
+        *ret = (struct guard_config) {.address = nd_strdup(roles[role].address),
+                                      .port = roles[role].port,
                                       .certificate = nd_format("%s/tls.crt", directory),
                                       .key = nd_format("%s/tls.key", directory),
                                       .kubeconfig = existing(directory, "kubeconfig"),
@@ -38,7 +57,7 @@ void guard_config_init(struct guard_config *ret) {
                                       .overlap_seconds = 600,
                                       .connections = 1000,
                                       .stale_seconds = 20,
-                                      .allocate = true,
+                                      .allocate = role == GUARD_ROLE_ADMISSION,
                                       .default_mode = nd_strdup("warn")};
         nd_strings_add(&ret->client_names, GUARD_CLIENT_NAME);
         ret->client_ca = existing(directory, "client-ca.crt");
@@ -190,19 +209,20 @@ struct nd_error *guard_config_parse(const char *text, size_t length, struct guar
         return nullptr;
 }
 
-struct nd_error *guard_config_read(const char *path, struct guard_config *ret) {
+struct nd_error *guard_config_read(enum guard_role role, const char *path, struct guard_config *ret) {
         nd_cleanup(guard_config_done) struct guard_config config = {};
+        const char *file = path ? path : roles[role].path;
         nd_autoerror struct nd_error *error = nullptr;
         nd_autofree char *text = nullptr;
         size_t length = 0;
 
-        guard_config_init(&config);
+        guard_config_init(role, &config);
         /* in a pod the file is a link into a directory that the kubelet replaces */
-        error = nd_file_read_linked(AT_FDCWD, path ? path : GUARD_CONFIG_PATH, CONFIG_CEILING, &text, &length);
+        error = nd_file_read_linked(AT_FDCWD, file, CONFIG_CEILING, &text, &length);
         if (error && (path || nd_error_code(error) != ND_NOT_FOUND))
                 return nd_take_ptr(error);
         if (!error)
-                nd_try(nd_error_wrap(guard_config_parse(text, length, &config), "%s", path ? path : GUARD_CONFIG_PATH));
+                nd_try(nd_error_wrap(guard_config_parse(text, length, &config), "%s", file));
         *ret = nd_take(config, (struct guard_config) {});
         return nullptr;
 }

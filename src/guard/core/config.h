@@ -13,6 +13,16 @@
 /* kubeadm's name of the API servers' client certificate. */
 #define GUARD_CLIENT_NAME "kube-apiserver-kubelet-client"
 
+#define GUARD_AUTHORIZER_CONFIG_PATH "/etc/nodens/authorizer.yaml"
+#define GUARD_AUTHORIZER_DIRECTORY "/etc/nodens/authorizer"
+
+/* What a process of the guard does; defaults differ. */
+enum guard_role {
+        GUARD_ROLE_ADMISSION,
+        GUARD_ROLE_AUTHORIZER,
+        GUARD_ROLES,
+};
+
 #define GUARD_NO_AUTHORITY "none" /* clientCA: clients need no certificate */
 /* certificate: guards make it and share it in a Secret; clientCA: the one that the API server
  * publishes */
@@ -53,8 +63,12 @@ struct guard_config {
 [[nodiscard]] bool guard_config_makes_certificate(const struct guard_config *config);
 [[nodiscard]] bool guard_config_reads_client_ca(const struct guard_config *config);
 
-void guard_config_init(struct guard_config *ret);
+/* Default configuration file and directory of a role. */
+const char *guard_config_path(enum guard_role role);
+const char *guard_config_directory(enum guard_role role);
+
+void guard_config_init(enum guard_role role, struct guard_config *ret);
 void guard_config_done(struct guard_config *config);
 [[nodiscard]] struct nd_error *guard_config_parse(const char *text, size_t length, struct guard_config *config);
 /* With path nullptr it reads the default file, if that exists. */
-[[nodiscard]] struct nd_error *guard_config_read(const char *path, struct guard_config *ret);
+[[nodiscard]] struct nd_error *guard_config_read(enum guard_role role, const char *path, struct guard_config *ret);

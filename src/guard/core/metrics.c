@@ -47,6 +47,8 @@ void guard_metrics_print(const struct guard_metrics *metrics, struct nd_text *te
                 [GUARD_FLOW_MUTATE] = "mutate",
                 [GUARD_FLOW_VALIDATE] = "validate",
                 [GUARD_FLOW_POD_SECURITY] = "pod-security",
+                [GUARD_FLOW_FLOOR] = "floor",
+                [GUARD_FLOW_AUTHORIZE] = "authorize",
         };
         static_assert(nd_count_of(flows) == GUARD_FLOWS);
         static const char *const ends[] = {"refused", "allowed"};

@@ -11,6 +11,8 @@ enum guard_flow {
         GUARD_FLOW_MUTATE,
         GUARD_FLOW_VALIDATE,
         GUARD_FLOW_POD_SECURITY,
+        GUARD_FLOW_FLOOR,
+        GUARD_FLOW_AUTHORIZE,
         GUARD_FLOWS,
 };
 

@@ -125,6 +125,21 @@ static void read_template(yyjson_val *object, struct nd_arena *arena, struct gua
                 review->workload = workload;
 }
 
+/* A former object that cannot be read does not prevent its replacement. */
+static struct nd_error *read_floors(yyjson_val *object, yyjson_val *old, struct nd_arena *arena, struct guard_review *review) {
+        struct nd_floor *floor = nd_arena_new(arena, struct nd_floor), *former = nd_arena_new(arena, struct nd_floor);
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (yyjson_is_obj(object)) {
+                nd_try(nd_error_wrap(nd_floor_decode(object, arena, floor), "request.object"));
+                review->floor = floor;
+        }
+        if (yyjson_is_obj(old))
+                error = nd_floor_decode(old, arena, former);
+        review->old_floor = yyjson_is_obj(old) && !error ? former : nullptr;
+        return nullptr;
+}
+
 static struct nd_error *read_objects(yyjson_val *request, struct nd_arena *arena, struct guard_review *review) {
         yyjson_val *object = yyjson_obj_get(request, "object"), *old = yyjson_obj_get(request, "oldObject");
 
@@ -132,6 +147,8 @@ static struct nd_error *read_objects(yyjson_val *request, struct nd_arena *arena
                 nd_try(read_labels(object, "object", arena, &review->labels));
                 return read_labels(old, "oldObject", arena, &review->old_labels);
         }
+        if (nd_streq(review->resource, "nodeversionfloors"))
+                return read_floors(object, old, arena, review);
         if (!nd_streq(review->resource, "pods") && yyjson_is_obj(object))
                 read_template(object, arena, review);
         nd_try(read_pod(object, "object", arena, &review->pod));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kube/workload.h"
+#include "policy/floor.h"
 
 enum {
         /* two objects of 3 MiB, with every byte escaped, and the rest of the review */
@@ -47,6 +48,10 @@ struct guard_review {
         /* why it could not be decoded; nullptr: it could */
         const char *template_error;
         struct nd_shape_pairs labels, old_labels; /* of a namespace */
+        /* a NodeVersionFloor; nullptr: the object is none, or cannot be read */
+        const struct nd_floor *floor, *old_floor;
+        /* relaxations that are off when it is decided; not part of the review */
+        uint32_t gates_off;
 };
 
 /* All output lives in the arena. */

@@ -6,6 +6,7 @@
  * affected. */
 #include "guard/core/store.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -31,7 +32,18 @@ struct wire_node_spec {
         bool unschedulable;
 };
 
+struct wire_node_info {
+        const char *kubelet_version;
+};
+
+struct wire_condition {
+        const char *type;
+        const char *status;
+};
+
 struct wire_node_status {
+        struct wire_node_info info;
+        nd_list(struct wire_condition) conditions;
         nd_list(struct wire_handler) handlers;
 };
 
@@ -51,7 +63,17 @@ static const struct nd_shape_field handler_fields[] = {
 static const struct nd_shape handler_shape = ND_SHAPE_OF(wire_handler, handler_fields);
 static const struct nd_shape_field node_spec_fields[] = {ND_FIELD(wire_node_spec, "unschedulable", unschedulable, BOOL), {}};
 static const struct nd_shape node_spec_shape = ND_SHAPE_OF(wire_node_spec, node_spec_fields);
+static const struct nd_shape_field node_info_fields[] = {ND_FIELD(wire_node_info, "kubeletVersion", kubelet_version, TEXT), {}};
+static const struct nd_shape node_info_shape = ND_SHAPE_OF(wire_node_info, node_info_fields);
+static const struct nd_shape_field condition_fields[] = {
+        ND_FIELD(wire_condition, "type", type, TEXT),
+        ND_FIELD(wire_condition, "status", status, TEXT),
+        {},
+};
+static const struct nd_shape condition_shape = ND_SHAPE_OF(wire_condition, condition_fields);
 static const struct nd_shape_field node_status_fields[] = {
+        ND_NESTED(wire_node_status, "nodeInfo", info, INLINE, node_info_shape),
+        ND_NESTED(wire_node_status, "conditions", conditions, LIST, condition_shape),
         ND_NESTED(wire_node_status, "runtimeHandlers", handlers, LIST, handler_shape),
         {},
 };
@@ -88,13 +110,6 @@ static const struct nd_shape_field named_fields[] = {
 static const struct nd_shape named_shape = ND_SHAPE_OF(wire_named, named_fields);
 
 /* ---- entries of the store ---- */
-
-struct node {
-        struct nd_api_entry entry;
-        size_t count;
-        /* with user namespaces, while it is schedulable; the strings are keys of the store's map */
-        const char *handlers[];
-};
 
 /* A policy of pod security, shared by all namespaces with the same labels. */
 struct policy {
@@ -150,11 +165,18 @@ static void drop_namespace(void *entry, void *userdata) {
 }
 
 static void drop_node(void *entry, void *userdata) {
-        struct node *node = entry;
+        struct guard_node *node = entry;
 
         for (size_t i = 0; i < node->count; i++)
                 count_handler(userdata, node->handlers[i], -1);
         free(node);
+}
+
+static void drop_floor(void *entry, [[maybe_unused]] void *userdata) {
+        struct guard_floor *floor = entry;
+
+        nd_arena_done(&floor->arena);
+        free(floor);
 }
 
 static void drop_class(void *entry, [[maybe_unused]] void *userdata) {
@@ -169,7 +191,9 @@ void guard_store_init(struct guard_store *store) {
         store->constraints = (struct nd_api_table) {.drop = drop_constraint, .userdata = store};
         store->namespaces = (struct nd_api_table) {.drop = drop_namespace, .userdata = store};
         store->nodes = (struct nd_api_table) {.drop = drop_node, .userdata = store};
+        store->floors = (struct nd_api_table) {.drop = drop_floor, .userdata = store};
         store->runtime_classes = (struct nd_api_table) {.drop = drop_class, .userdata = store};
+        store->pool_label = nd_strdup("");
 }
 
 void guard_store_done(struct guard_store *store) {
@@ -177,7 +201,9 @@ void guard_store_done(struct guard_store *store) {
         nd_api_table_done(&store->namespaces);
         nd_map_done(&store->policies); /* empty: each policy was freed with its last namespace */
         nd_api_table_done(&store->nodes);
+        nd_api_table_done(&store->floors);
         nd_api_table_done(&store->runtime_classes);
+        free(nd_take_ptr(store->pool_label));
         nd_map_done(&store->handlers);
         nd_arena_done(&store->set_arena);
 }
@@ -325,17 +351,56 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         nd_api_table_put(&store->namespaces, nd_kube_or_empty(wire.metadata.name), &namespace->entry);
 }
 
+/* Texts of a node are written by the node itself. */
+static void copy_printable(char *target, size_t size, const char *text) {
+        nd_autotext struct nd_text cut = ND_TEXT(size - 1);
+
+        nd_text_add_printable(&cut, text, strlen(text));
+        memcpy(target, nd_text_get(&cut), cut.length + 1);
+}
+
+/* A version that had to be changed for the copy is not valid, and neither is its copy. */
+static void read_version(const char *reported, struct guard_node *node) {
+        struct nd_floor_version parsed;
+
+        copy_printable(node->version, sizeof node->version, reported);
+        if (nd_floor_version_parse(reported, &parsed) < 0 && nd_floor_version_parse(node->version, &parsed) == 0)
+                (void) snprintf(node->version, sizeof node->version, "unreadable");
+}
+
+static void read_conditions(const struct wire_node *wire, struct guard_node *node) {
+        nd_list_each(one, &wire->status.conditions) {
+                bool is_true = nd_streq(nd_kube_or_empty(one->status), "True");
+
+                if (nd_streq(nd_kube_or_empty(one->type), "Ready")) {
+                        node->is_ready = is_true;
+                } else if (nd_streq(nd_kube_or_empty(one->type), GUARD_CONDITION_BELOW)) {
+                        node->has_condition = true;
+                        node->is_marked = is_true;
+                }
+        }
+}
+
+static void read_node(const struct guard_store *store, const struct wire_node *wire, struct guard_node *node) {
+        const char *pool = *store->pool_label ? nd_shape_pairs_get(&wire->metadata.labels, store->pool_label) : nullptr;
+
+        read_version(nd_kube_or_empty(wire->status.info.kubelet_version), node);
+        copy_printable(node->pool, sizeof node->pool, nd_kube_or_empty(pool));
+        read_conditions(wire, node);
+}
+
 void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
         struct wire_node wire = {};
         nd_autoarena struct nd_arena arena = {};
         nd_autoerror struct nd_error *error = nd_shape_decode(&node_shape, object, &arena, &wire);
-        struct node *node;
+        struct guard_node *node;
 
         if (error) {
                 complain(store, "Node", nd_api_name(object), error);
                 return;
         }
         node = nd_calloc(1, sizeof *node + wire.status.handlers.count * sizeof *node->handlers);
+        read_node(store, &wire, node);
         nd_list_each(handler, &wire.status.handlers) {
                 if (wire.spec.unschedulable || !handler->features.user_namespaces)
                         continue;
@@ -343,6 +408,21 @@ void guard_store_put_node(struct guard_store *store, yyjson_val *object) {
                 node->handlers[node->count++] = nd_map_key(&store->handlers, nd_kube_or_empty(handler->name));
         }
         nd_api_table_put(&store->nodes, nd_kube_or_empty(wire.metadata.name), &node->entry);
+}
+
+/* An object that cannot be read replaces a former one: it does not count as the lack of a floor. */
+void guard_store_put_floor(struct guard_store *store, yyjson_val *object) {
+        struct guard_floor *floor = nd_new(struct guard_floor);
+        nd_autoerror struct nd_error *error = nd_floor_decode(object, &floor->arena, &floor->floor);
+
+        if (error) {
+                complain(store, "NodeVersionFloor", nd_api_name(object), error);
+                floor->is_broken = true;
+        } else if (nd_streq(nd_api_name(object), ND_FLOOR_NAME) && !nd_streq(store->pool_label, floor->floor.pool_label)) {
+                nd_strset(&store->pool_label, floor->floor.pool_label);
+                store->pool_label_is_new = true;
+        }
+        nd_api_table_put(&store->floors, nd_api_name(object), &floor->entry);
 }
 
 void guard_store_put_runtime_class(struct guard_store *store, yyjson_val *object) {
@@ -394,4 +474,41 @@ bool guard_store_offers_user_namespaces(const struct guard_store *store, const c
                         return false;
         }
         return nd_map_has(&store->handlers, class ? class->handler : "");
+}
+
+const struct guard_floor *guard_store_floor(const struct guard_store *store) {
+        return nd_map_get(&store->floors.map, ND_FLOOR_NAME);
+}
+
+uint32_t guard_store_gates_off(const struct guard_store *store) {
+        const struct guard_floor *floor = guard_store_floor(store);
+
+        return nd_floor_gates_off(floor && !floor->is_broken ? &floor->floor : nullptr);
+}
+
+const struct guard_node *guard_store_node(const struct guard_store *store, const char *name) {
+        return nd_map_get(&store->nodes.map, name);
+}
+
+bool guard_store_is_below(const struct guard_store *store, const struct guard_node *node) {
+        const struct guard_floor *floor = guard_store_floor(store);
+
+        if (!floor)
+                return false;
+        return floor->is_broken || !nd_floor_meets(nd_floor_of_existing(&floor->floor), node->version);
+}
+
+size_t guard_store_count_below(const struct guard_store *store) {
+        const struct nd_map_slot *slot;
+        size_t count = 0;
+
+        for (size_t at = 0; (slot = nd_map_next(&store->nodes.map, &at));)
+                count += guard_store_is_below(store, slot->value);
+        return count;
+}
+
+bool guard_store_has_settled_floor(const struct guard_store *store) {
+        const struct guard_floor *floor = guard_store_floor(store);
+
+        return floor && !floor->is_broken && nd_floor_is_settled(&floor->floor);
 }

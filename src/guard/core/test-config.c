@@ -4,7 +4,7 @@
 #include <unit/expect.h>
 
 static struct nd_error *parse(const char *text, struct guard_config *config) {
-        guard_config_init(config);
+        guard_config_init(GUARD_ROLE_ADMISSION, config);
         return guard_config_parse(text, strlen(text), config);
 }
 

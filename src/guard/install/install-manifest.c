@@ -12,6 +12,7 @@
 #include "base/base64.h"
 #include "guard/install/constraint-manifest.h"
 #include "guard/install/template.h"
+#include "policy/floor.h"
 
 const char *const guard_install_part_names[] = {
         [GUARD_INSTALL_CRD] = "crd",
@@ -23,6 +24,10 @@ const char *const guard_install_part_names[] = {
         [GUARD_INSTALL_KUBECONFIG] = "kubeconfig",
         [GUARD_INSTALL_GUARD_KUBECONFIG] = "guard-kubeconfig",
         [GUARD_INSTALL_DEPLOYMENT] = "deployment",
+        [GUARD_INSTALL_NODES] = "nodes",
+        [GUARD_INSTALL_AUTHORIZATION] = "authorization",
+        [GUARD_INSTALL_AUTHORIZATION_KUBECONFIG] = "authorization-kubeconfig",
+        [GUARD_INSTALL_AUTHORIZER] = "authorizer",
 };
 static_assert(nd_count_of(guard_install_part_names) == GUARD_INSTALL_PARTS);
 
@@ -36,6 +41,10 @@ static const char *const templates[] = {
         [GUARD_INSTALL_KUBECONFIG] = guard_template_kubeconfig,
         [GUARD_INSTALL_GUARD_KUBECONFIG] = guard_template_guard_kubeconfig,
         [GUARD_INSTALL_DEPLOYMENT] = guard_template_deployment,
+        [GUARD_INSTALL_NODES] = guard_template_nodes,
+        [GUARD_INSTALL_AUTHORIZATION] = guard_template_authorization,
+        [GUARD_INSTALL_AUTHORIZATION_KUBECONFIG] = guard_template_authorization_kubeconfig,
+        [GUARD_INSTALL_AUTHORIZER] = guard_template_authorizer,
 };
 static_assert(nd_count_of(templates) == GUARD_INSTALL_PARTS);
 
@@ -102,6 +111,10 @@ static void write_template(const char *template, const struct guard_install_sett
                         {.name = "makes-certificate", .value = set_if(settings->makes_certificate)},
                         {.name = "reads-client-ca", .value = set_if(settings->reads_client_ca)},
                         {.name = "changes", .value = GUARD_INSTALL_CHANGES},
+                        {.name = "minimum", .value = ND_FLOOR_REQUIRED},
+                        {.name = "authorizer-url", .value = settings->authorizer_url},
+                        {.name = "authorizer-kubeconfig", .value = settings->authorizer_kubeconfig},
+                        {.name = "authorizer-ca", .value = settings->authorizer_ca},
                         {.name = "constraint", .value = constraint ? constraint->scc.metadata.name : nullptr},
                         {.name = "for_all_users", .value = set_if(constraint && constraint->for_all_users)},
                         {},
@@ -121,4 +134,5 @@ void guard_install_manifest_write(enum guard_install_part part, const struct gua
                 guard_constraint_manifest_write(&nd_scc_defaults[i], settings->group, text);
                 write_template(templates[part], settings, &nd_scc_defaults[i], text);
         }
+        write_template(guard_template_floor, settings, nullptr, text);
 }

@@ -25,11 +25,16 @@ void guard_template_write(const char *template, const struct guard_template_valu
 /* ---- the templates (generated from the *.yaml files by embed.py) ---- */
 
 extern const char guard_template_admission[];
+extern const char guard_template_authorization[];
+extern const char guard_template_authorization_kubeconfig[];
+extern const char guard_template_authorizer[];
 extern const char guard_template_crd[];
 extern const char guard_template_deployment[];
+extern const char guard_template_floor[];
 extern const char guard_template_grant[];
 extern const char guard_template_guard_kubeconfig[];
 extern const char guard_template_kubeconfig[];
 extern const char guard_template_network[];
+extern const char guard_template_nodes[];
 extern const char guard_template_rbac[];
 extern const char guard_template_webhooks[];

@@ -45,6 +45,7 @@ static void session_free(struct session *s) {
 static void finish(struct session *s) {
         struct guard_response response;
 
+        s->review.gates_off = guard_watches_gates_off(s->webhook->watches);
         guard_podsecurity_decide(&s->webhook->config->standards, s->webhook->store, &s->review, &s->arena, &response);
         if (s->failure)
                 guard_response_warn(&response, s->failure);
@@ -139,6 +140,8 @@ void guard_podsecurity_webhook_handle(const struct guard_webhook *webhook, struc
                 guard_namespace_fetch(webhook->api, webhook->store, s->review.namespace, s->share, on_namespace, s);
         } else if (need == GUARD_PODSECURITY_NEEDS_PODS) {
                 s->scans = true;
+                s->scan.rule.ignores_user_namespaces =
+                        guard_watches_gates_off(webhook->watches) & ND_FLOOR_BIT(ND_FLOOR_POD_SECURITY);
                 s->until_us = nd_clock_us() + scan_timeout_us;
                 request_page(s, "");
         } else {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "guard/webhook/floor-webhook.h"
 #include "guard/webhook/podsecurity-webhook.h"
 #include "guard/webhook/scc-webhook.h"
 
@@ -47,6 +48,14 @@ static void respond_metrics(const struct guard_routes *r, struct guard_exchange 
         guard_metrics_value(&text, "nodens_guard_clients_refused_total", "counter",
                             "Requests refused because the client certificate is missing or not accepted.",
                             guard_server_refused(r->server));
+        guard_metrics_value(&text, "nodens_guard_nodes_below_floor", "gauge",
+                            "Nodes whose kubelet is below the version floor.", guard_store_count_below(webhook->store));
+        guard_metrics_value(&text, "nodens_guard_floor_settled", "gauge",
+                            "Whether there is a version floor that all guards act on.",
+                            guard_store_has_settled_floor(webhook->store));
+        guard_metrics_value(&text, "nodens_guard_relaxations_off", "gauge",
+                            "Relaxations that the version floor does not cover.",
+                            (uint64_t) __builtin_popcount(guard_watches_gates_off(webhook->watches)));
         guard_metrics_value(&text, "nodens_guard_constraints", "gauge", "Constraints in use.",
                             webhook->store->constraints.map.count);
         guard_metrics_value(&text, "nodens_guard_namespaces", "gauge", "Namespaces in the store.",
@@ -80,6 +89,7 @@ static const struct route {
         {"/validate/enforce", GUARD_FLOW_VALIDATE, GUARD_MODE_ENFORCE},
         {"/pod-security", GUARD_FLOW_POD_SECURITY, GUARD_MODE_OFF},
         {"/pod-security/enforce", GUARD_FLOW_POD_SECURITY, GUARD_MODE_ENFORCE},
+        {"/validate/floor", GUARD_FLOW_FLOOR, GUARD_MODE_OFF},
 };
 
 static const struct route *route_of(const char *path) {
@@ -94,6 +104,8 @@ static void on_review(const struct guard_webhook *webhook, struct guard_exchange
                 respond_plain(exchange, 503, "not ready\n");
         else if (route->flow == GUARD_FLOW_POD_SECURITY)
                 guard_podsecurity_webhook_handle(webhook, exchange, route->mode == GUARD_MODE_ENFORCE);
+        else if (route->flow == GUARD_FLOW_FLOOR)
+                guard_floor_webhook_handle(webhook, exchange);
         else
                 guard_scc_webhook_handle(webhook, exchange, route->flow == GUARD_FLOW_VALIDATE, route->mode);
 }

@@ -166,6 +166,7 @@ static void decide(struct session *s) {
         struct guard_response response;
 
         for (; s->rounds < ROUNDS; s->rounds++) {
+                s->review.gates_off = guard_watches_gates_off(s->webhook->watches);
                 s->admission.rbac_is_fresh = guard_watches_have_fresh_rbac(s->webhook->watches);
                 s->admission.rbac_decides =
                         s->webhook->config->rbac_only && guard_watches_have_whole_rbac(s->webhook->watches);
