@@ -26,6 +26,8 @@ INSIDE = Path("/run/alone")
 CLIENT = "kube-apiserver-kubelet-client"
 RANGES = {"openshift.io/sa.scc.uid-range": "1000650000/10000", "openshift.io/sa.scc.mcs": "s0:c26,c5"}
 SCCS = "/apis/security.nodens.io/v1/securitycontextconstraints"
+FLOORS = "/apis/security.nodens.io/v1/nodeversionfloors"
+GATES = ("PodSecurityRelaxation", "RootInUserNamespace", "NestedContainer", "UnmaskedProcMount", "WideIDs")
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
@@ -117,6 +119,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
             self.wfile.flush()
             time.sleep(0.5)
+
+    def do_PATCH(self) -> None:
+        """Leases of guards, and statuses: as if they existed."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.wait_while_held()
+        self.server.count[f"PATCH {self.path}"] += 1
+        self.answer({"metadata": {"resourceVersion": "2"}})
 
     def do_POST(self) -> None:
         spec = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["spec"]
@@ -216,6 +225,16 @@ def review(**request: Any) -> dict[str, Any]:
         "userInfo": {"username": "dev", "groups": ["system:authenticated"]}, **request}}
 
 
+def floor(minimum: str, status: str | None = None) -> dict[str, Any]:
+    """A version floor, settled unless its status differs."""
+    status = minimum if status is None else status
+    return {"metadata": {"name": "cluster", "uid": "f", "generation": 1, "resourceVersion": "1"},
+            "spec": {"minimumKubeletVersion": minimum}, "status": {
+                "minimumKubeletVersion": status, "observedGeneration": 1,
+                "featureGates": [{"name": gate, "requiredMinimumVersion": "1.30.0", "enabled": status != ""} for gate in GATES],
+                "conditions": [{"type": "Settled", "status": "True", "message": ""}]}}
+
+
 def default_constraints(inside: chroot.Prepared) -> list[dict[str, Any]]:
     done = inside.capture([GUARD, "manifest", "--json", "constraints"])
     assert done.returncode == 0, done.stderr
@@ -224,13 +243,16 @@ def default_constraints(inside: chroot.Prepared) -> list[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def running(tmp: Path, wait: bool = True, **config: Any) -> Iterator[Alone]:
+def running(tmp: Path, wait: bool = True, verb: str = "serve", items: dict[str, list[dict[str, Any]]] | None = None,
+            **config: Any) -> Iterator[Alone]:
     """A guard that requires client certificates, as in the unit, unless configured otherwise."""
     place = chroot.Chroot(root="build", binds=(chroot.Bind(tmp, INSIDE),))
     with chroot.prepared(place) as inside:
         api = Api()
         alone = Alone(api, Pki(inside, tmp), tmp)
         api.items[SCCS] = default_constraints(inside)
+        api.items[FLOORS] = [floor("1.30.0")]
+        api.items |= items or {}
         api.namespace("n")
         (tmp / "kubeconfig").write_text(json.dumps({
             "apiVersion": "v1", "kind": "Config", "current-context": "c",
@@ -241,7 +263,7 @@ def running(tmp: Path, wait: bool = True, **config: Any) -> Iterator[Alone]:
                     "clientCA": f"{INSIDE}/ca.crt", "kubeconfig": f"{INSIDE}/kubeconfig", "allocateRanges": False, **config}
         (tmp / "guard.yaml").write_text(json.dumps({key: value for key, value in settings.items() if value is not None}))
         with (tmp / "log").open("ab") as log:
-            alone.process = subprocess.Popen(inside.command([GUARD, "serve", "--config", f"{INSIDE}/guard.yaml"]), stdin=subprocess.DEVNULL,
+            alone.process = subprocess.Popen(inside.command([GUARD, verb, "--config", f"{INSIDE}/guard.yaml"]), stdin=subprocess.DEVNULL,
                                              stdout=log, stderr=subprocess.STDOUT)
         try:
             if wait:

@@ -100,6 +100,22 @@ class Plane:
         output = self.kubectl("create", *flags, "-f", "-", "-o", "json", stdin=json.dumps(pod), user=user, ok=ok)
         return json.loads(output[output.index("{"):output.rindex("}") + 1]) if ok else output
 
+    def floor(self) -> dict[str, Any]:
+        return json.loads(self.kubectl("get", "nodeversionfloor", "cluster", "-o", "json"))
+
+    def set_floor(self, minimum: str, ok: bool = True, **spec: Any) -> str:
+        return self.kubectl("patch", "nodeversionfloor", "cluster", "--type=merge", "-p",
+                            json.dumps({"spec": {"minimumKubeletVersion": minimum, **spec}}), ok=ok)
+
+    def settled(self, minimum: str) -> None:
+        """Waits until the version floor has this status."""
+        def done() -> bool:
+            floor = self.floor()
+            return (floor.get("status", {}).get("minimumKubeletVersion") == minimum
+                    and floor["status"].get("observedGeneration") == floor["metadata"]["generation"])
+
+        wait_until(done, f"a version floor of '{minimum}'")
+
     def eventually(self, condition: Any, what: str, *arguments: Any, ok: bool = True, **more: Any) -> Any:
         """Calls create() until the guard's watches have the objects it needs.
 
@@ -210,13 +226,15 @@ def guarded(options: cluster.Options, **config: Any) -> Iterator[Plane]:
             plane = Plane(one, inside)
             guard_config(one.state, **config)
             plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "crd"))
-            plane.kubectl("wait", "--for=condition=Established", "crd/securitycontextconstraints.security.nodens.io")
+            plane.kubectl("wait", "--for=condition=Established", "crd/securitycontextconstraints.security.nodens.io",
+                          "crd/nodeversionfloors.security.nodens.io")
             plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "constraints", "rbac"))
             guard_kubeconfig(plane, one.state)
             with guard_running(plane, one.state):
                 plane.kubectl("apply", "-f", "-", stdin=plane.guard_output(
                     "manifest", "webhooks", "--url", f"https://127.0.0.1:{PORT}", "--ca-file", f"{STATE}/pki/ca.crt"))
                 await_webhooks(plane)
+                plane.settled("1.30.0")
                 yield plane
     finally:
         log = one.state / "logs/guard.log"
@@ -239,7 +257,7 @@ def plane() -> Iterator[Plane]:
 def node(plane: Plane) -> str:
     """A node object that offers user namespaces."""
     plane.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "offers"}})
-    status = {"status": {"runtimeHandlers": [{"name": "", "features": {"userNamespaces": True}}]}}
+    status = {"status": {"nodeInfo": {"kubeletVersion": "v1.36.3"}, "runtimeHandlers": [{"name": "", "features": {"userNamespaces": True}}]}}
     plane.kubectl("patch", "node", "offers", "--subresource=status", "--type=merge", "-p", json.dumps(status))
     name = plane.namespace("offered")
     plane.kubectl("label", "namespace", name, "security.nodens.io/user-namespaces=require")

@@ -92,8 +92,15 @@ def node(number: int) -> dict[str, Any]:
                    "message": "kubelet has sufficient memory available"}
                   for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")]
     return {"metadata": metadata(f"node-{number}", labels={"kubernetes.io/hostname": f"node-{number}", "kubernetes.io/os": "linux"}),
-            "spec": {"podCIDR": "10.0.0.0/24"}, "status": {"conditions": conditions, "images": images, "runtimeHandlers": [
+            "spec": {"podCIDR": "10.0.0.0/24"}, "status": {"nodeInfo": {"kubeletVersion": "v1.36.3"}, "conditions": conditions, "images": images, "runtimeHandlers": [
                 {"name": "", "features": {"userNamespaces": True, "recursiveReadOnlyMounts": True}}]}}
+
+
+def floor(number: int) -> dict[str, Any]:
+    gates = ("PodSecurityRelaxation", "RootInUserNamespace", "NestedContainer", "UnmaskedProcMount", "WideIDs")
+    return {"metadata": metadata("cluster", uid="f", generation=1), "spec": {"minimumKubeletVersion": "1.30.0"}, "status": {
+        "minimumKubeletVersion": "1.30.0", "observedGeneration": 1, "conditions": [{"type": "Settled", "status": "True", "message": ""}],
+        "featureGates": [{"name": gate, "requiredMinimumVersion": "1.30.0", "enabled": True} for gate in gates]}}
 
 
 def role(number: int) -> dict[str, Any]:
@@ -121,7 +128,7 @@ KINDS = {
     "/api/v1/namespaces": (NAMESPACES, namespace), "/api/v1/nodes": (NODES, node), "/apis/node.k8s.io/v1/runtimeclasses": (0, node),
     "/apis/security.nodens.io/v1/securitycontextconstraints": (CONSTRAINTS, constraint), f"/apis/{RBAC}/v1/roles": (ROLES, role),
     f"/apis/{RBAC}/v1/clusterroles": (CLUSTER_ROLES, cluster_role), f"/apis/{RBAC}/v1/rolebindings": (BINDINGS, binding),
-    f"/apis/{RBAC}/v1/clusterrolebindings": (100, cluster_binding),
+    f"/apis/{RBAC}/v1/clusterrolebindings": (100, cluster_binding), "/apis/security.nodens.io/v1/nodeversionfloors": (1, floor),
 }
 
 
@@ -159,6 +166,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             more = {"continue": str(last), "remainingItemCount": count - last} if last < count else {}
             self.answer({"kind": NAMES.get(address.path, "") + "List", "apiVersion": "v1", "metadata": {"resourceVersion": "1000", **more},
                          "items": [make(one) for one in range(first, last)]})
+
+    def do_PATCH(self) -> None:
+        """The Lease of the guard."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.answer({"metadata": {"resourceVersion": "1"}})
 
     def do_POST(self) -> None:
         """Access reviews: only the roles above grant access, and the guard has an index of them."""
