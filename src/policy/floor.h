@@ -78,9 +78,10 @@ struct nd_floor {
 /* Reads an object. An invalid one is an error: the caller must not take it for the lack of one. */
 [[nodiscard]] struct nd_error *nd_floor_decode(yyjson_val *object, struct nd_arena *arena, struct nd_floor *ret);
 
-const struct nd_floor_version *nd_floor_of_relaxations(const struct nd_floor *floor); /* the lower one */
-const struct nd_floor_version *nd_floor_of_joining(const struct nd_floor *floor);     /* the higher one */
-const struct nd_floor_version *nd_floor_of_existing(const struct nd_floor *floor);    /* the status */
+/* The lower one, the higher one, and the status. */
+const struct nd_floor_version *nd_floor_of_relaxations(const struct nd_floor *floor);
+const struct nd_floor_version *nd_floor_of_joining(const struct nd_floor *floor);
+const struct nd_floor_version *nd_floor_of_existing(const struct nd_floor *floor);
 
 /* Returns the gates that are off; without a floor all of them. */
 uint32_t nd_floor_gates_off(const struct nd_floor *floor);

@@ -28,7 +28,7 @@ enum guard_kind {
 #define GUARD_KINDS_ALL ((1u << GUARD_KINDS) - 1)
 #define GUARD_KINDS_OF_AUTHORIZER (GUARD_KIND_BIT(GUARD_KIND_FLOOR) | GUARD_KIND_BIT(GUARD_KIND_NODE))
 
-/* The group of NodeVersionFloor, whatever the group of the constraints is. */
+/* The group of NodeVersionFloor, which does not depend on that of the constraints. */
 #define GUARD_FLOOR_GROUP "security.nodens.io"
 
 struct guard_watches_settings {

@@ -257,7 +257,8 @@ def plane() -> Iterator[Plane]:
 def node(plane: Plane) -> str:
     """A node object that offers user namespaces."""
     plane.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "offers"}})
-    status = {"status": {"nodeInfo": {"kubeletVersion": "v1.36.3"}, "runtimeHandlers": [{"name": "", "features": {"userNamespaces": True}}]}}
+    status = {"status": {"nodeInfo": {"kubeletVersion": "v1.36.3"},
+                         "runtimeHandlers": [{"name": "", "features": {"userNamespaces": True}}]}}
     plane.kubectl("patch", "node", "offers", "--subresource=status", "--type=merge", "-p", json.dumps(status))
     name = plane.namespace("offered")
     plane.kubectl("label", "namespace", name, "security.nodens.io/user-namespaces=require")

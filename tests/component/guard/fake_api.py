@@ -92,7 +92,8 @@ def node(number: int) -> dict[str, Any]:
                    "message": "kubelet has sufficient memory available"}
                   for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")]
     return {"metadata": metadata(f"node-{number}", labels={"kubernetes.io/hostname": f"node-{number}", "kubernetes.io/os": "linux"}),
-            "spec": {"podCIDR": "10.0.0.0/24"}, "status": {"nodeInfo": {"kubeletVersion": "v1.36.3"}, "conditions": conditions, "images": images, "runtimeHandlers": [
+            "spec": {"podCIDR": "10.0.0.0/24"}, "status": {"nodeInfo": {"kubeletVersion": "v1.36.3"}, "conditions": conditions,
+                                                               "images": images, "runtimeHandlers": [
                 {"name": "", "features": {"userNamespaces": True, "recursiveReadOnlyMounts": True}}]}}
 
 

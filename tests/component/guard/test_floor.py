@@ -295,7 +295,8 @@ def request(plane: Plane, name: str) -> dict[str, Any]:
                                  f"/O=system:nodes/CN=system:node:{name}", "-keyout", "/dev/null"])
     assert made.returncode == 0, made.stderr
     return {"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": name},
-            "spec": {"request": base64.b64encode(made.stdout.encode()).decode(), "signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["client auth"]}}
+            "spec": {"request": base64.b64encode(made.stdout.encode()).decode(),
+                     "signerName": "kubernetes.io/kube-apiserver-client-kubelet", "usages": ["client auth"]}}
 
 
 def test_a_locked_node_gets_no_certificate(floor: Plane) -> None:
