@@ -65,12 +65,14 @@ const char *nd_floor_gate_name(enum nd_floor_gate gate); /* "RootInUserNamespace
 struct nd_floor {
         const char *uid;
         const char *resource_version;
-        int64_t generation;                /* of the spec */
-        struct nd_floor_version spec;      /* the intent */
-        struct nd_floor_version status;    /* what all parts act on */
-        int64_t observed;                  /* generation that the status is about; 0: none */
-        const char *pool_label;            /* label of nodes with the name of their pool; "": all are one */
-        const char *condition, *explained; /* status and message of the condition Settled; "": none */
+        int64_t generation;             /* of the spec */
+        struct nd_floor_version spec;   /* the intent */
+        struct nd_floor_version status; /* what all parts act on */
+        int64_t observed;               /* generation that the status is about; 0: none */
+        /* label of nodes with the name of their pool; "": all are one */
+        const char *pool_label;
+        /* status and message of the condition Settled; "": none */
+        const char *condition, *explained;
         struct nd_floor_version required[ND_FLOOR_GATES];
         uint32_t rendered; /* gates that the status lists as on */
 };

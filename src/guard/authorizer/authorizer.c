@@ -14,7 +14,8 @@ static const struct rule {
         enum { OWN, OWN_OR_NONE, ANY } name;
 } rules[] = {
         {"get", "", "nodes", "", OWN},
-        {"create", "", "nodes", "", OWN_OR_NONE}, /* the name is in the object; NodeRestriction compares it */
+        /* the name is in the object; NodeRestriction compares it */
+        {"create", "", "nodes", "", OWN_OR_NONE},
         {"update", "", "nodes", "", OWN},
         {"patch", "", "nodes", "status", OWN},
         {"create", AUTHORIZATION, "subjectaccessreviews", "", ANY},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store.h - cache of the cluster: constraints, namespaces, nodes, runtime classes, the version floor
+/* store.h - cache of the cluster: constraints, namespaces, nodes, runtime classes, version floor
  *
  * Keeps only what reviews need. Filled by watches, or directly by tests, with objects as JSON
  * values. */

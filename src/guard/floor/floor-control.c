@@ -2,7 +2,7 @@
 /* floor-control.c - see floor-control.h
  *
  * Theory of operation
- *   Every guard reports the floor that it acts on (replicas.h). While the floor is not settled, each
+ *   Every guard reports the floor that it acts on (replicas.h). While it is not settled, each
  *   computes what it waits for, and patches the status with the version of the object that it saw:
  *   of several guards one writes, and the others see the result. No leader is needed, since the
  *   result does not depend on the writer. Nodes are marked in the same rounds (marks.h).

@@ -114,7 +114,8 @@ static void write_event(const struct guard_marks *m, const char *name, const cha
         nd_json_string(out, "apiVersion", "v1");
         nd_json_string(out, "kind", "Node");
         nd_json_string(out, "name", name);
-        nd_json_string(out, "uid", name); /* as kubelets write it, so that `kubectl describe` finds it */
+        /* as kubelets write it, so that `kubectl describe` finds it */
+        nd_json_string(out, "uid", name);
         nd_json_close(out, '}');
         nd_json_string(out, "type", "Warning");
         nd_json_string(out, "reason", REASON);

@@ -47,20 +47,21 @@ struct guard_install_settings {
 
 enum guard_install_part {
         GUARD_INSTALL_CRD,
-        /* the default constraints, a role and its binding for each, and the default version floor */
+        /* the default constraints, a role and its binding for each, and the default floor */
         GUARD_INSTALL_CONSTRAINTS,
         GUARD_INSTALL_RBAC, /* the guard's own permissions */
         GUARD_INSTALL_WEBHOOKS,
         GUARD_INSTALL_NETWORK, /* a NetworkPolicy; needs api_servers */
         /* a file for the API server that gives it a client certificate for webhooks */
         GUARD_INSTALL_ADMISSION,
-        GUARD_INSTALL_KUBECONFIG,               /* the kubeconfig that this file names */
-        GUARD_INSTALL_GUARD_KUBECONFIG,         /* the guard's own; needs server */
-        GUARD_INSTALL_DEPLOYMENT,               /* needs image; with api_servers also a NetworkPolicy */
-        GUARD_INSTALL_NODES,                    /* a policy that keeps old kubelets out */
-        GUARD_INSTALL_AUTHORIZATION,            /* a file for the API server that names the authorizer */
-        GUARD_INSTALL_AUTHORIZATION_KUBECONFIG, /* the kubeconfig that this file names */
-        GUARD_INSTALL_AUTHORIZER,               /* a static pod; needs image */
+        GUARD_INSTALL_KUBECONFIG,       /* the kubeconfig that this file names */
+        GUARD_INSTALL_GUARD_KUBECONFIG, /* the guard's own; needs server */
+        GUARD_INSTALL_DEPLOYMENT,       /* needs image; with api_servers also a NetworkPolicy */
+        GUARD_INSTALL_NODES,            /* a policy that keeps old kubelets out */
+        /* a file for the API server that names the authorizer, and its kubeconfig */
+        GUARD_INSTALL_AUTHORIZATION,
+        GUARD_INSTALL_AUTHORIZATION_KUBECONFIG,
+        GUARD_INSTALL_AUTHORIZER, /* a static pod; needs image */
         GUARD_INSTALL_PARTS,
 };
 
