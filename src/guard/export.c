@@ -54,7 +54,7 @@ static struct nd_error *print_policies(const struct guard_export_command *comman
         nd_cleanup(guard_config_done) struct guard_config config = {};
         enum guard_export_part part = GUARD_EXPORT_PARTS;
 
-        nd_try(guard_config_read(command->config, &config));
+        nd_try(guard_config_read(GUARD_ROLE_ADMISSION, command->config, &config));
         for (int i = 0; i < count; i++) {
                 nd_try(part_of(names[i], &part));
                 guard_export_write(part,

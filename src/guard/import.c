@@ -45,7 +45,7 @@ static struct nd_error *import_files(const struct guard_import_command *command,
         nd_autotext struct nd_text json = ND_TEXT(2 * GUARD_IMPORT_BYTES), yaml = ND_TEXT(2 * GUARD_IMPORT_BYTES);
         nd_cleanup(guard_config_done) struct guard_config config = {};
 
-        nd_try(guard_config_read(command->config, &config));
+        nd_try(guard_config_read(GUARD_ROLE_ADMISSION, command->config, &config));
         import->group = config.group;
         for (int i = 0; i < count; i++)
                 nd_try(import_file(import, paths[i], &json));

@@ -125,11 +125,11 @@ def skew_cells(proof: Proof) -> None:
     proof.figure("cells", str(len(found)))
 
 
-@check("points 1 and 2: the version floor beside a stock API server: relaxations, two phases, replicas, pools, marks, joining nodes, certificates")
+@check("point 1: the version floor beside a stock API server: relaxations, two phases, replicas, pools, joining nodes, certificates")
 def floor(proof: Proof) -> None:
     passed(proof, proof.dev("test", "guard", "-k", "test_floor", timeout=30 * MINUTE).stdout, 10)
 
 
-@check("points 1 and 2: the authorizer: locked at once, unlocked by the first report, odd versions, other names, no contact, a floor that cannot be read")
+@check("point 1: the authorizer: locks at once, unlocks by the first report, odd versions, other names, no contact, a broken floor")
 def authorizer(proof: Proof) -> None:
     passed(proof, proof.dev("test", "guard", "-k", "test_authorizer", timeout=30 * MINUTE).stdout, 10)
