@@ -57,50 +57,6 @@ void nd_audit_cluster_done(struct nd_audit_cluster *cluster) {
         nd_vector_done(&cluster->grants);
 }
 
-/* ---- versions ---- */
-
-struct version {
-        uint64_t numbers[3];
-        bool early; /* a pre-release */
-};
-
-static bool parse_version(const char *text, struct version *ret) {
-        struct version version = {};
-
-        text += *text == 'v';
-        for (size_t i = 0; i < 3; i++) {
-                if (*text < '0' || *text > '9')
-                        return false;
-                for (; *text >= '0' && *text <= '9'; text++) {
-                        version.numbers[i] = version.numbers[i] * 10 + (uint64_t) (*text - '0');
-                        if (version.numbers[i] > 100000)
-                                return false;
-                }
-                if (i < 2 && *text == '.')
-                        text++;
-                else if (i == 0 || (i == 1 && *text != '\0'))
-                        return false;
-                else
-                        break;
-        }
-        version.early = nd_has_prefix(text, "-alpha") || nd_has_prefix(text, "-beta") || nd_has_prefix(text, "-rc");
-        *ret = version;
-        return *text == '\0' || *text == '-' || *text == '+';
-}
-
-bool nd_audit_version_below(const char *version, const char *minimum) {
-        struct version a, b;
-
-        if (!parse_version(minimum, &b))
-                return false;
-        if (!parse_version(version, &a))
-                return true;
-        for (size_t i = 0; i < 3; i++)
-                if (a.numbers[i] != b.numbers[i])
-                        return a.numbers[i] < b.numbers[i];
-        return a.early && !b.early;
-}
-
 /* ---- namespaces, classes, the floor ---- */
 
 struct named {
@@ -162,37 +118,26 @@ static struct nd_error *put_class(struct nd_audit_cluster *cluster, yyjson_val *
         return nullptr;
 }
 
-struct floor_part {
-        const char *minimum;
-};
+static bool is_below(const char *version, const char *minimum) {
+        struct nd_floor_version least;
 
-struct floor {
-        struct nd_kube_metadata metadata;
-        struct floor_part spec;
-        struct floor_part status;
-};
-
-static const struct nd_shape_field floor_part_fields[] = {ND_FIELD(floor_part, "minimumKubeletVersion", minimum, TEXT), {}};
-static const struct nd_shape floor_part_shape = ND_SHAPE_OF(floor_part, floor_part_fields);
-static const struct nd_shape_field floor_fields[] = {
-        ND_NESTED(floor, "metadata", metadata, INLINE, nd_kube_metadata_shape),
-        ND_NESTED(floor, "spec", spec, INLINE, floor_part_shape),
-        ND_NESTED(floor, "status", status, INLINE, floor_part_shape),
-        {},
-};
-static const struct nd_shape floor_shape = ND_SHAPE_OF(floor, floor_fields);
+        return nd_floor_minimum_parse(minimum, &least) == 0 && !nd_floor_meets(&least, version);
+}
 
 /* Existing nodes are judged by the status. A floor never lowers the minimum: below the default one
  * kubelets do not honour hostUsers. */
 static struct nd_error *put_floor(struct nd_audit_cluster *cluster, yyjson_val *object) {
         nd_autoarena struct nd_arena scratch = {};
-        struct floor floor = {};
+        const struct nd_floor_version *existing;
+        struct nd_floor floor;
         const char *minimum;
 
-        nd_try(nd_shape_decode(&floor_shape, object, &scratch, &floor));
-        minimum = floor.status.minimum && *floor.status.minimum ? floor.status.minimum : floor.spec.minimum;
-        if (nd_streq(nd_kube_or_empty(floor.metadata.name), "cluster") && minimum &&
-            nd_audit_version_below(cluster->minimum, minimum))
+        if (!yyjson_equals_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "name"), ND_FLOOR_NAME))
+                return nullptr;
+        nd_try(nd_floor_decode(object, &scratch, &floor));
+        existing = nd_floor_of_existing(&floor);
+        minimum = nd_floor_version_text(nd_floor_version_is_set(existing) ? existing : &floor.spec, &scratch);
+        if (is_below(cluster->minimum, minimum))
                 cluster->minimum = keep(cluster, minimum);
         return nullptr;
 }
@@ -387,7 +332,7 @@ void nd_audit_settle(struct nd_audit_cluster *cluster) {
         for (size_t at = 0; (slot = nd_map_next(&cluster->nodes, &at));) {
                 struct nd_audit_node *node = slot->value;
 
-                node->too_old = nd_audit_version_below(node->version, cluster->minimum);
+                node->too_old = is_below(node->version, cluster->minimum);
         }
         cluster->set = nd_scc_set_make(cluster->constraints.items, cluster->constraints.count, cluster->arena);
 }

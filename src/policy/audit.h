@@ -14,17 +14,14 @@
 
 #include "base/map.h"
 #include "kube/version.h"
+#include "policy/floor.h"
 #include "policy/podsecurity.h"
-#include "policy/scc.h"
 
 enum {
         ND_AUDIT_REASONS = 8,     /* of one verdict; later ones are only counted */
         ND_AUDIT_FINDINGS = 8,    /* about one object */
         ND_AUDIT_GRANTS = 200000, /* in the cluster */
 };
-
-/* The oldest kubelet that is trusted, unless the cluster has a higher floor. */
-#define ND_AUDIT_MINIMUM "1.30.0"
 
 /* Labels of a namespace, and annotations, as nodens-guard reads and writes them. */
 #define ND_AUDIT_LABEL_CONSTRAINTS "security.nodens.io/constraints"
@@ -125,7 +122,7 @@ struct nd_audit_cluster {
         struct nd_arena *arena;     /* all facts are in it */
         bool known[ND_AUDIT_KINDS]; /* lists that were read completely */
         bool host_network_gate;     /* UserNamespacesHostNetworkSupport is on */
-        const char *minimum;        /* kubelet version */
+        const char *minimum;        /* version of the oldest kubelet that is trusted */
         struct nd_map namespaces;   /* struct nd_audit_namespace */
         struct nd_map nodes;        /* struct nd_audit_node */
         struct nd_map classes;      /* runtime class -> handler */
@@ -152,10 +149,6 @@ void nd_audit_cluster_done(struct nd_audit_cluster *cluster);
 
 /* After the facts and before the workloads. */
 void nd_audit_settle(struct nd_audit_cluster *cluster);
-
-/* Whether a version of a kubelet is below another one. Vendors' suffixes do not count, pre-releases
- * do; a version that cannot be read is below every other. */
-bool nd_audit_version_below(const char *version, const char *minimum);
 
 /* ---- pods and workloads ---- */
 

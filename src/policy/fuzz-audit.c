@@ -61,7 +61,7 @@ static void try_workload(const struct nd_audit_cluster *cluster, yyjson_val *pai
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         nd_autoarena struct nd_arena arena = {};
-        nd_cleanup(nd_audit_cluster_done) struct nd_audit_cluster cluster = {.arena = &arena, .minimum = ND_AUDIT_MINIMUM};
+        nd_cleanup(nd_audit_cluster_done) struct nd_audit_cluster cluster = {.arena = &arena, .minimum = ND_FLOOR_REQUIRED};
         nd_autojson yyjson_doc *doc = nullptr;
         nd_autoerror struct nd_error *error = nd_json_parse((const char *) data, size, CEILING, &doc);
         yyjson_val *root = error ? nullptr : yyjson_doc_get_root(doc), *facts = yyjson_obj_get(root, "facts");

@@ -255,30 +255,6 @@ static void a_service_account_has_the_grants_of_its_groups([[maybe_unused]] void
         end(&s);
 }
 
-static void versions_are_compared([[maybe_unused]] void **state) {
-        static const struct {
-                const char *version;
-                const char *minimum;
-                bool below;
-        } cases[] = {{"v1.29.6", "1.30.0", true},
-                     {"v1.30.0", "1.30.0", false},
-                     {"1.30", "1.30.0", false},
-                     {"v1.30.0-rc.1", "1.30.0", true},
-                     {"v1.30.1-eks-1a2b", "1.30.1", false},
-                     {"v1.29.8-20+15d27f9ba1c119", "1.30.0", true},
-                     {"v1.100.0", "1.30.0", false},
-                     {"", "1.30.0", true},
-                     {"bogus", "1.30.0", true},
-                     {"v1.30.0x", "1.30.0", true},
-                     {"v1.99999999999999999999.0", "1.30.0", true},
-                     {"v2", "1.30.0", true},
-                     {"v1.30.0", "bogus", false}};
-
-        for (size_t i = 0; i < nd_count_of(cases); i++)
-                if (nd_audit_version_below(cases[i].version, cases[i].minimum) != cases[i].below)
-                        fail_msg("%s below %s", cases[i].version, cases[i].minimum);
-}
-
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(pods_show_the_constraint_that_admitted_them),
@@ -290,7 +266,6 @@ int main(void) {
                 cmocka_unit_test(grants_of_relying_constraints_are_found),
                 cmocka_unit_test(subjects_in_a_constraint_are_found),
                 cmocka_unit_test(a_service_account_has_the_grants_of_its_groups),
-                cmocka_unit_test(versions_are_compared),
         };
 
         return cmocka_run_group_tests(tests, nullptr, nullptr);

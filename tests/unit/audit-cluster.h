@@ -22,7 +22,7 @@ static inline void put(struct setting *s, enum nd_audit_kind kind, const char *j
 static inline void begin_empty(struct setting *s) {
         *s = (struct setting) {};
         s->cluster.arena = &s->arena;
-        s->cluster.minimum = ND_AUDIT_MINIMUM;
+        s->cluster.minimum = ND_FLOOR_REQUIRED;
         for (size_t i = 0; i < ND_AUDIT_KINDS; i++)
                 s->cluster.known[i] = true;
 }

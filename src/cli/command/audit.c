@@ -25,7 +25,7 @@ const struct nd_option cli_audit_options[] = {
         {OPTION("node", node), .kind = ND_OPTION_TEXT, .argument = "NAME",
          .help = "this host is the node NAME: also check the user namespaces of its processes (as root)"},
         {OPTION("minimum-version", minimum), .kind = ND_OPTION_TEXT, .argument = "VERSION",
-         .help = "oldest kubelet that is trusted with user namespaces (default " ND_AUDIT_MINIMUM ")"},
+         .help = "oldest kubelet that is trusted with user namespaces (default " ND_FLOOR_REQUIRED ")"},
         {OPTION("image-ids", images), .kind = ND_OPTION_TEXT, .argument = "FILE", .values = ND_VALUES_FILE,
          .help = "lines 'ID IMAGE': the highest owner's ID of the files in an image"},
         {OPTION("host-network", host_network), .help = "assume the feature gate UserNamespacesHostNetworkSupport"},
@@ -43,6 +43,8 @@ static int fail(struct nd_error *error, int status) {
 }
 
 static struct nd_error *check_settings(const struct cli_audit_settings *settings, int count) {
+        struct nd_floor_version least;
+
         if (settings->json && settings->policy_report)
                 return nd_error_new(ND_INVALID, 0, "--json cannot be combined with --policy-report");
         if (settings->apply && !settings->policy_report)
@@ -53,16 +55,15 @@ static struct nd_error *check_settings(const struct cli_audit_settings *settings
                 return nd_error_new(ND_INVALID, 0, "--kubeconfig cannot be combined with files");
         if (settings->timeout_s > TIMEOUT_MOST)
                 return nd_error_new(ND_INVALID, 0, "--timeout %u: must be at most %d", settings->timeout_s, TIMEOUT_MOST);
-        /* nothing is below a version that cannot be read */
-        if (settings->minimum && !nd_audit_version_below("0.0.0", settings->minimum))
-                return nd_error_new(ND_INVALID, 0, "--minimum-version %s: must be a version, such as " ND_AUDIT_MINIMUM,
+        if (settings->minimum && (nd_floor_minimum_parse(settings->minimum, &least) < 0 || !nd_floor_version_is_set(&least)))
+                return nd_error_new(ND_INVALID, 0, "--minimum-version %s: must be a version, such as " ND_FLOOR_REQUIRED,
                                     settings->minimum);
         return nullptr;
 }
 
 static struct nd_error *prepare(const struct cli_audit_settings *settings, struct cli_audit *audit) {
         audit->cluster.arena = &audit->arena;
-        audit->cluster.minimum = settings->minimum ? settings->minimum : ND_AUDIT_MINIMUM;
+        audit->cluster.minimum = settings->minimum ? settings->minimum : ND_FLOOR_REQUIRED;
         audit->cluster.host_network_gate = settings->host_network;
         if (settings->images)
                 nd_try(cli_audit_read_images(audit, settings->images));

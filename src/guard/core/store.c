@@ -63,7 +63,8 @@ static const struct nd_shape_field handler_fields[] = {
 static const struct nd_shape handler_shape = ND_SHAPE_OF(wire_handler, handler_fields);
 static const struct nd_shape_field node_spec_fields[] = {ND_FIELD(wire_node_spec, "unschedulable", unschedulable, BOOL), {}};
 static const struct nd_shape node_spec_shape = ND_SHAPE_OF(wire_node_spec, node_spec_fields);
-static const struct nd_shape_field node_info_fields[] = {ND_FIELD(wire_node_info, "kubeletVersion", kubelet_version, TEXT), {}};
+static const struct nd_shape_field node_info_fields[] = {ND_FIELD(wire_node_info, "kubeletVersion", kubelet_version, TEXT),
+                                                         {}};
 static const struct nd_shape node_info_shape = ND_SHAPE_OF(wire_node_info, node_info_fields);
 static const struct nd_shape_field condition_fields[] = {
         ND_FIELD(wire_condition, "type", type, TEXT),
