@@ -12,8 +12,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import Plane, scc, wait_until
+from conftest import Plane, guarded, scc, wait_until
+from nodensdev import cluster
 from nodensdev.cluster import addresses
+from nodensdev.cluster.options import Webhook
 
 ROOT = {"hostUsers": False, "securityContext": {"runAsUser": 0}}
 FLOORS = "nodeversionfloors.security.nodens.io"
@@ -46,6 +48,14 @@ def node(plane: Plane, name: str, version: str, pool: str = "", ready: bool = Tr
 def report(plane: Plane, name: str, version: str, ready: bool = True) -> None:
     status = {"status": node_object(name, version, ready=ready)["status"]}
     plane.kubectl("patch", "node", name, "--subresource=status", "--type=strategic", "-p", json.dumps(status))
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[Plane]:
+    """A cluster of its own: nodes of other tests would hold the floor back, since none of them reports."""
+    options = cluster.Options(name="guard-floor", nodes=0, images=(), webhooks=(Webhook("guard", "exec sleep infinity"),))
+    with guarded(options, allocateRanges=False) as made:
+        yield made
 
 
 @pytest.fixture
