@@ -137,6 +137,8 @@ static struct nd_error *make_one(const struct cri_image_volumes_plan *plan, cons
 
         nd_try(nd_dir_make(AT_FDCWD, place, 0700));
         nd_try(merge(plan, volume, place, mount->image_subpath, &tree));
+        if (mount->attributes)
+                nd_try(nd_mount_set(tree, mount->attributes, false));
         nd_try(make_place(tree, place));
         return nd_mount_attach(tree, AT_FDCWD, place);
 }

@@ -162,6 +162,7 @@ static void mounts_come_parents_first_with_their_options([[maybe_unused]] void *
         nd_vector_push(&request.mounts, mount_of("/3", "/b"));
         request.mounts.items[2].propagation = MOUNT_HOST_TO_CONTAINER;
         request.mounts.items[1].read_only = request.mounts.items[1].recursive_read_only = true;
+        request.mounts.items[1].attributes = MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID;
         /* mapped by us, so the OCI runtime does not map it */
         request.mounts.items[0].idmapped = true;
         for (size_t i = 0; i < 3; i++) {
@@ -175,6 +176,9 @@ static void mounts_come_parents_first_with_their_options([[maybe_unused]] void *
         assert_true(nd_strings_have(&spec.mounts.items[0].options, "rslave"));
         assert_true(nd_strings_have(&spec.mounts.items[0].options, "rw"));
         assert_true(nd_strings_have(&spec.mounts.items[1].options, "rro"));
+        assert_true(nd_strings_have(&spec.mounts.items[1].options, "nodev"));
+        assert_true(nd_strings_have(&spec.mounts.items[1].options, "rnosuid"));
+        assert_false(nd_strings_have(&spec.mounts.items[1].options, "noexec"));
         assert_false(spec.mounts.items[3].idmapped);
         nd_vector_done(&request.mounts);
 }

@@ -270,12 +270,13 @@ static struct nd_error *attach_for_oci_runtime(const struct cri_volume_attachmen
         nd_autofree char *name = nd_format("%zu", visit->index);
         bool directory = false;
 
-        if (attachment->refuses && visit->mount->read_only)
+        if (attachment->refuses && (visit->mount->read_only || visit->mount->attributes))
                 return nd_error_new(ND_INVALID, 0,
-                                    "the OCI runtime must mount it itself, %s, so SYS_ADMIN could make it writable; %s, drop "
+                                    "the OCI runtime must mount it itself, %s, so SYS_ADMIN could %s; %s, drop "
                                     "SYS_ADMIN, or set unlockedReadOnlyVolumes in the configuration of nodens-cri",
                                     visit->mount->propagation == MOUNT_PRIVATE ? "as everything in /dev, /proc or /sys"
                                                                                : "because of its mount propagation",
+                                    visit->mount->read_only ? "make it writable" : "change its mount options",
                                     visit->mount->propagation == MOUNT_PRIVATE ? "mount it elsewhere"
                                                                                : "set its mountPropagation to None");
         nd_try(is_directory(visit->volume->tree, &directory));

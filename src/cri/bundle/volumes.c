@@ -246,6 +246,8 @@ static struct nd_error *look(const struct cri_config *config, const struct cri_s
                 return check_shared(ret);
         }
         nd_try(take_by_maps(config, pod, request, mount, userns, ret));
+        if (mount->attributes)
+                nd_try(nd_mount_set(ret->tree, mount->attributes, true));
         return mount->recursive_read_only ? nd_mount_set(ret->tree, MOUNT_ATTR_RDONLY, true) : nullptr;
 }
 
@@ -315,6 +317,13 @@ static void mount_one(const struct cri_volume_visit *visit, struct nd_spec *spec
         nd_spec_mount_option(m, "rbind");
         nd_spec_mount_option(m, propagations[mount->propagation]);
         nd_spec_mount_option(m, mount->recursive_read_only ? "rro" : mount->read_only ? "ro" : "rw");
+        /* the OCI runtime resets the attributes of the mount itself, and keeps those of mounts below */
+        for (size_t i = 0; i < CRI_MOUNT_OPTIONS; i++) {
+                if (!(mount->attributes & cri_mount_options[i].attribute))
+                        continue;
+                nd_spec_mount_option(m, cri_mount_options[i].name);
+                nd_spec_mount_option(m, cri_mount_options[i].recursive);
+        }
 }
 
 static void mount_declared(const struct cri_declared_volume *volume, struct nd_spec *spec) {

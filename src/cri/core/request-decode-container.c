@@ -37,6 +37,28 @@ static void mount_request_done(struct cri_mount_request *mount) {
         free(mount->image_subpath);
 }
 
+static uint64_t attribute_of(const char *option) {
+        for (size_t i = 0; i < CRI_MOUNT_OPTIONS; i++)
+                if (nd_streq(cri_mount_options[i].name, option))
+                        return cri_mount_options[i].attribute;
+        return 0;
+}
+
+/* An unknown option is refused: it may be one that protects. */
+static struct nd_error *take_options(const Runtime__V1__Mount *m, struct cri_mount_request *mount) {
+        nd_try(cri_decode_count("mount_options", m->n_mount_options));
+        for (size_t i = 0; i < m->n_mount_options; i++) {
+                uint64_t attribute = attribute_of(m->mount_options[i]);
+
+                if (attribute == 0)
+                        return nd_error_new(ND_INVALID, 0,
+                                            "mount option '%.100s' is not supported: use noexec, nodev or nosuid",
+                                            m->mount_options[i]);
+                mount->attributes |= attribute;
+        }
+        return nullptr;
+}
+
 static struct nd_error *check_mount(const struct cri_mount_request *mount) {
         if (mount->recursive_read_only && !mount->read_only)
                 return nd_error_new(ND_INVALID, 0, "recursive_read_only needs readonly");
@@ -62,6 +84,7 @@ static struct nd_error *fill_mount(const Runtime__V1__Mount *m, struct cri_mount
         mount->read_only = m->readonly;
         mount->recursive_read_only = m->recursive_read_only;
         mount->relabel = m->selinux_relabel;
+        nd_try(take_options(m, mount));
         if (m->n_uidmappings > 0 || m->n_gidmappings > 0) {
                 nd_try(cri_decode_id_map("uidMappings", m->uidmappings, m->n_uidmappings, &mount->uids));
                 nd_try(cri_decode_id_map("gidMappings", m->gidmappings, m->n_gidmappings, &mount->gids));

@@ -2,6 +2,7 @@
 #include "cri/core/request.h"
 
 #include <signal.h>
+#include <sys/mount.h>
 
 void cri_pairs_done(struct cri_pairs *list) {
         nd_vector_each (pair, list) {
@@ -127,6 +128,12 @@ enum {
         REAL_TIME = nd_count_of(signals), /* the CRI's number of the first real-time signal ... */
         REAL_TIME_FIRST = 34,             /* ... which the C library counts from here */
         REAL_TIME_LAST = 64,
+};
+
+const struct cri_mount_option cri_mount_options[CRI_MOUNT_OPTIONS] = {
+        {"noexec", "rnoexec", MOUNT_ATTR_NOEXEC},
+        {"nodev", "rnodev", MOUNT_ATTR_NODEV},
+        {"nosuid", "rnosuid", MOUNT_ATTR_NOSUID},
 };
 
 int cri_request_signal_from_cri(int signal) {

@@ -77,6 +77,7 @@ struct cri_mount_request {
         bool read_only;
         bool recursive_read_only;
         enum { MOUNT_PRIVATE = 0, MOUNT_HOST_TO_CONTAINER = 1, MOUNT_BIDIRECTIONAL = 2 } propagation;
+        uint64_t attributes; /* MOUNT_ATTR_NOSUID, NODEV and NOEXEC, from mount_options */
         bool relabel;
         bool idmapped; /* uidMappings and gidMappings were set: one line each, below */
         struct nd_userns_map uids, gids;
@@ -151,6 +152,18 @@ struct cri_container_request {
 };
 
 void cri_container_request_done(struct cri_container_request *request);
+
+/* Mount options that a volume may have, as the CRI and the OCI runtime name them, and the latter's name
+ * for the option with all mounts below. */
+struct cri_mount_option {
+        const char *name;
+        const char *recursive;
+        uint64_t attribute;
+};
+enum {
+        CRI_MOUNT_OPTIONS = 3,
+};
+extern const struct cri_mount_option cri_mount_options[CRI_MOUNT_OPTIONS];
 
 /* Converts a CRI signal number: the names in alphabetical order, then real-time signals; 0 is
  * "the runtime's default". -EINVAL if unknown. */

@@ -4,6 +4,7 @@
 
 #include <cri.pb-c.h>
 #include <signal.h>
+#include <sys/mount.h>
 
 #include "cri/core/pod-table.h"
 #include "cri/core/request-decode.h"
@@ -333,7 +334,7 @@ static void a_containers_message_becomes_a_request([[maybe_unused]] void **state
         fill_container(&m);
         m.user.value = 1000;
         m.security.run_as_user = &m.user;
-        m.config.stop_signal = RUNTIME__V1__SIGNAL__SIGUSR1;
+        m.config.stop_signal = RUNTIME__V1__SIGNAL__SIGNAL_SIGUSR1;
         m.config.log_path = (char *) "main/0.log";
         expect_ok(decode_container(&m, &request));
         assert_string_equal(request.name, "main");
@@ -343,6 +344,21 @@ static void a_containers_message_becomes_a_request([[maybe_unused]] void **state
         assert_int_equal(request.stop_signal, SIGUSR1);
         assert_int_equal(request.seccomp.kind, PROFILE_UNSET);
         assert_false(request.mounts.items[0].idmapped);
+}
+
+static void mount_options_become_attributes([[maybe_unused]] void **state) {
+        nd_cleanup(cri_container_request_done) struct cri_container_request request = {}, unknown = {};
+        char *options[] = {(char *) "nosuid", (char *) "noexec", (char *) "noexec", (char *) "suid"};
+        struct container_message m;
+
+        fill_container(&m);
+        m.mount.mount_options = options;
+        m.mount.n_mount_options = 3;
+        expect_ok(decode_container(&m, &request));
+        assert_int_equal(request.mounts.items[0].attributes, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+        m.mount.n_mount_options = 4;
+        expect_error(decode_container(&m, &unknown), ND_INVALID,
+                     "mount at '/data': mount option 'suid' is not supported: use noexec, nodev or nosuid");
 }
 
 static void invalid_mounts_are_refused([[maybe_unused]] void **state) {
@@ -412,12 +428,12 @@ static void container_options_that_the_cri_forbids_are_refused([[maybe_unused]] 
 }
 
 static void signals_convert_both_ways([[maybe_unused]] void **state) {
-        assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGTERM), SIGTERM);
-        assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGRTMIN), 34);
-        assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGRTMAX), 64);
-        assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGRTMAX + 1), -EINVAL);
+        assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGNAL_SIGTERM), SIGTERM);
+        assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGNAL_SIGRTMIN), 34);
+        assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGNAL_SIGRTMAX), 64);
+        assert_int_equal(cri_request_signal_from_cri(RUNTIME__V1__SIGNAL__SIGNAL_SIGRTMAX + 1), -EINVAL);
         assert_int_equal(cri_request_signal_from_cri(-1), -EINVAL);
-        for (int signal = 1; signal <= RUNTIME__V1__SIGNAL__SIGRTMAX; signal++) {
+        for (int signal = 1; signal <= RUNTIME__V1__SIGNAL__SIGNAL_SIGRTMAX; signal++) {
                 int number = cri_request_signal_from_cri(signal);
 
                 assert_true(number > 0);
@@ -460,6 +476,7 @@ int main(void) {
                 cmocka_unit_test(one_attempt_is_made_once),
                 cmocka_unit_test(a_containers_users_are_its_pods),
                 cmocka_unit_test(a_containers_message_becomes_a_request),
+                cmocka_unit_test(mount_options_become_attributes),
                 cmocka_unit_test(invalid_mounts_are_refused),
                 cmocka_unit_test(container_options_that_the_cri_forbids_are_refused),
                 cmocka_unit_test(signals_convert_both_ways),

@@ -183,6 +183,14 @@ static Runtime__V1__ImageSpec *response_mounted_image(struct nd_arena *memory, c
         return m;
 }
 
+static void add_options(struct nd_arena *memory, const struct cri_mount_request *mount, Runtime__V1__Mount *m) {
+        if (mount->attributes)
+                m->mount_options = nd_arena_alloc(memory, CRI_MOUNT_OPTIONS, sizeof *m->mount_options);
+        for (size_t i = 0; i < CRI_MOUNT_OPTIONS; i++)
+                if (mount->attributes & cri_mount_options[i].attribute)
+                        m->mount_options[m->n_mount_options++] = (char *) cri_mount_options[i].name;
+}
+
 static Runtime__V1__Mount *response_mount(struct nd_arena *memory, const struct nd_oci_store *images,
                                           const struct cri_mount_request *mount) {
         Runtime__V1__Mount *m = cri_response_new(memory, Runtime__V1__Mount, runtime__v1__mount__descriptor);
@@ -194,6 +202,7 @@ static Runtime__V1__Mount *response_mount(struct nd_arena *memory, const struct 
         m->selinux_relabel = mount->relabel;
         m->propagation = (Runtime__V1__MountPropagation) mount->propagation;
         m->image_sub_path = mount->image_subpath;
+        add_options(memory, mount, m);
         if (mount->image[0])
                 m->image = response_mounted_image(memory, images, mount);
         if (mount->idmapped) {

@@ -110,6 +110,7 @@ static void handle_status(struct nd_grpc_call *call, const char *bytes, size_t l
         answer.status = &status;
         fill_handlers(parts, &memory, &answer);
         features.supplemental_groups_policy = true;
+        features.mount_options = true;
         features.user_namespaces_host_network = !cri_selftest_reason(parts->selftest, "", SELFTEST_HOST_NETWORK);
         answer.features = &features;
         if (((const Runtime__V1__StatusRequest *) request)->verbose) {

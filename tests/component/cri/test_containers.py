@@ -335,6 +335,60 @@ def test_the_status_has_the_requested_mounts(pods: Pods, tmp_path: Path) -> None
     assert not found[0].selinux_relabel
 
 
+# Mount options
+
+OPTIONS = ("noexec", "nodev", "nosuid")
+
+
+def flags(one: Container, place: str) -> set[str]:
+    """The options of the mount at a place that mount_options can set."""
+    lines = [line.split() for line in one.output("cat /proc/self/mountinfo").splitlines()]
+    return set(next(line[5] for line in lines if line[4] == place).split(",")) & set(OPTIONS)
+
+
+def flags_of_host(path: Path) -> set[str]:
+    """A volume keeps the options that it has on the host."""
+    found = os.statvfs(path).f_flag
+    return {name for name, flag in zip(OPTIONS, (os.ST_NOEXEC, os.ST_NODEV, os.ST_NOSUID), strict=True) if found & flag}
+
+
+@pytest.fixture
+def with_options(subject: Subject) -> None:
+    answer = subject.client.runtime.Status(subject.client.pb.StatusRequest(), timeout=30)
+    if not answer.features.mount_options:
+        pytest.skip("the runtime does not say that it can (Status.features.mount_options)")
+
+
+@pytest.mark.usefixtures("with_options")
+@pytest.mark.parametrize("asked", [["noexec"], ["nosuid", "nodev"], list(OPTIONS)])
+@pytest.mark.parametrize("place", ["/mnt", "/dev/mnt"])
+def test_a_volume_has_the_mount_options_that_were_asked_for(pods: Pods, tmp_path: Path, asked: list[str], place: str) -> None:
+    program = tmp_path / "volume/program"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho ran\n")
+    program.chmod(0o755)
+    pod = pods.run()
+    one = pod.container(mounts=[pod.mount(program.parent, place, mount_options=asked)])
+    assert set(asked) <= flags(one, place) <= set(asked) | flags_of_host(program)
+    assert (one.execute(f"{place}/program").code == 0) == ("noexec" not in asked)
+    assert set(next(mount for mount in one.status().mounts if mount.container_path == place).mount_options) == set(asked)
+
+
+@pytest.mark.usefixtures("with_options")
+def test_mount_options_hold_for_mounts_below_a_volume(pods: Pods, tmp_path: Path) -> None:
+    with mounted(tmp_path / "top/sub", "-t", "tmpfs", "tmpfs"):
+        pod = pods.run()
+        one = pod.container(mounts=[pod.mount(tmp_path / "top", "/mnt", mount_options=["noexec"])])
+        assert "noexec" in flags(one, "/mnt") and "noexec" in flags(one, "/mnt/sub")
+
+
+@pytest.mark.usefixtures("with_options")
+def test_an_unknown_mount_option_is_an_error_that_names_it(pods: Pods, tmp_path: Path) -> None:
+    pod = pods.run()
+    error = refused(lambda: pod.container(mounts=[pod.mount(tmp_path, "/mnt", mount_options=["exec"])]))
+    assert "'exec'" in error.details() and "noexec" in error.details()
+
+
 # Volumes that an image declares
 
 def test_a_volume_that_the_image_declares_can_be_written_where_the_root_cannot(pods: Pods, subject: Subject) -> None:

@@ -268,6 +268,20 @@ def test_a_read_only_volume_in_dev_is_refused_with_sys_admin_alone(pods: Pods, t
                          security=ADMIN).output("echo y >/dev/log; cat /dev/log") == "y"
 
 
+def test_sys_admin_cannot_change_the_mount_options_of_a_volume(pods: Pods, tmp_path: Path) -> None:
+    (tmp_path / "program").write_text("#!/bin/sh\necho ran\n")
+    (tmp_path / "program").chmod(0o755)
+    pod = pods.run()
+    one = pod.container(mounts=[pod.mount(tmp_path, "/mnt", mount_options=["noexec"])], security=ADMIN)
+    for command in ("mount -o remount,bind,exec /mnt", "mount --bind /mnt /tmp && mount -o remount,bind,exec /tmp"):
+        one.execute(command)
+        done = one.execute("/mnt/program; /tmp/program")
+        assert "ran" not in done.stdout, f"{command}: {done}"
+    error = refused(lambda: pod.container(mounts=[pod.mount(tmp_path, "/dev/mnt", mount_options=["noexec"])], name="two",
+                                          security=ADMIN))
+    assert "change its mount options" in error.details()
+
+
 def test_nothing_of_the_nodes_cgroups_lies_under_the_hosts_sys(pods: Pods, subject: Subject) -> None:
     """On the host's network /sys is the host's. What is mounted in it there must not come along, not even covered."""
     answer = subject.client.runtime.Status(subject.client.pb.StatusRequest(), timeout=30)

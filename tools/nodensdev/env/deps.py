@@ -23,8 +23,8 @@ class GoFile:
 
 
 # The Container Runtime Interface, which nodens-cri serves.
-CRI_PROTO = GoFile("k8s.io/cri-api", "v0.36.3", "pkg/apis/runtime/v1/api.proto",
-                   "6d130c2651d335bfc755d25efc63072a1cd1eba3591ead6422dc0a27f20167f3")
+CRI_PROTO = GoFile("k8s.io/cri-api", "v0.37.1", "pkg/apis/runtime/v1/api.proto",
+                   "381aab5cf67425b3c90ab016489de661ccb83ed9f21204066dc5df83b9b83360")
 
 
 def ensure() -> Path:
