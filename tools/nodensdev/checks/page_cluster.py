@@ -73,7 +73,8 @@ guard() {{
         nodens-guard certificate --address 127.0.0.1 >/dev/null
         ln -s /etc/kubernetes/pki/ca.crt $files/client-ca.crt
         nodens-guard manifest guard-kubeconfig --server "$server" >$files/kubeconfig
-        systemctl start nodens-guard-token.service nodens-guard
+        systemctl start nodens-guard-token.service
+        systemctl start nodens-guard
         nodens-guard manifest admission >/etc/kubernetes/nodens-guard-admission.yaml
         nodens-guard manifest kubeconfig --url https://127.0.0.1:9443 >/etc/kubernetes/nodens-guard.kubeconfig
         apiserver --admission-control-config-file=/etc/kubernetes/nodens-guard-admission.yaml
