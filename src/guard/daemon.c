@@ -5,7 +5,8 @@
  *   One thread, one loop: watches of the API server fill @store and @rbac, the server hands reviews
  *   to the webhooks by their routes. Reviews are only decided once every list was read and while
  *   namespaces and constraints are current: until then /readyz fails, and reviews are denied with a
- *   response that can be retried. @health has the reason. */
+ *   response that can be retried. @health has the reason.
+ *   On SIGTERM /readyz fails and reviews are still decided, until @drain ends the loop. */
 #include "guard/daemon.h"
 
 #include <inttypes.h>
@@ -257,6 +258,32 @@ static struct nd_error *start_watches(struct guard_daemon *guard) {
                                                                      .userdata = guard});
 }
 
+/* The first signal ends the server when its clients have moved away, the second at once. */
+static int on_signal([[maybe_unused]] sd_event_source *source, [[maybe_unused]] const struct signalfd_siginfo *info,
+                     void *userdata) {
+        struct guard_daemon *guard = userdata;
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (guard->server && !guard_drain_is_on(&guard->drain)) {
+                nd_notify_stopping();
+                guard_health_stop(&guard->health);
+                nd_log(ND_LOG_INFO, "stopping: not ready any more; reviews are answered until clients have moved away");
+                error = guard_drain_start(&guard->drain, guard->loop, guard->server, guard->config.drain_seconds);
+                if (!error)
+                        return 0;
+        }
+        return sd_event_exit(guard->loop, 0);
+}
+
+static int handle_signals(struct guard_daemon *guard) {
+        static const int signals[] = {SIGTERM, SIGINT};
+        int r = 0;
+
+        for (size_t i = 0; r >= 0 && i < nd_count_of(signals); i++)
+                r = sd_event_add_signal(guard->loop, nullptr, signals[i] | SD_EVENT_SIGNAL_PROCMASK, on_signal, guard);
+        return r;
+}
+
 struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
         int r = sd_event_default(&guard->loop);
 
@@ -270,7 +297,7 @@ struct nd_error *guard_daemon_start(struct guard_daemon *guard) {
                                                                                    : GUARD_MODE_ENFORCE;
         guard_rbac_init(&guard->rbac, guard->config.group);
         if (r >= 0)
-                r = sd_event_set_signal_exit(guard->loop, true);
+                r = handle_signals(guard);
         if (r >= 0)
                 r = sd_event_set_watchdog(guard->loop, true);
         if (r < 0)

@@ -7,6 +7,7 @@
 #include "guard/cluster/secret.h"
 #include "guard/floor/floor-control.h"
 #include "guard/server/certificate.h"
+#include "guard/server/drain.h"
 #include "guard/webhook/routes.h"
 
 struct guard_daemon {
@@ -30,6 +31,7 @@ struct guard_daemon {
         struct guard_server *server;
         struct guard_certificate certificate;
         struct guard_secret *secret; /* nullptr: certificates are files */
+        struct guard_drain drain;
         /* what the secret has delivered, if it has to; until then the guard is not ready */
         bool has_certificate, has_client_ca;
         char *secret_problem; /* why not; nullptr: it has not failed */

@@ -8,6 +8,7 @@
 #include "guard/core/config.h"
 #include "guard/install/install-manifest.h"
 #include "guard/install/yaml-out.h"
+#include "guard/server/drain.h"
 #include "net/certificate-expiry.h"
 #include "sys/file.h"
 
@@ -15,6 +16,7 @@ enum {
         MANIFEST_BYTES = 4 << 20,
         CA_BYTES = 1 << 20,
         CONFIG_BYTES = 1 << 20,
+        SPARE_SECONDS = 10, /* between the guard's own end and a kill by the kubelet */
 };
 
 #define NO_CA "none"
@@ -285,6 +287,7 @@ static struct nd_error *print_parts(const struct guard_manifest_settings *s, int
                                                     .client_key = or_default(s->client_key, CLIENT ".key"),
                                                     .api_servers = s->api_servers,
                                                     .port = (uint16_t) config.port,
+                                                    .grace_seconds = config.drain_seconds + GUARD_DRAIN_FINISH + SPARE_SECONDS,
                                                     .user = s->user,
                                                     .server = s->server,
                                                     .cluster_ca = or_default(s->cluster_ca, CLUSTER_CA),

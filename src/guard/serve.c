@@ -41,7 +41,6 @@ static struct nd_error *serve(enum guard_role role, const struct guard_serve_set
         nd_try(guard_config_read(role, settings->config, &guard.config));
         nd_try(guard_daemon_start(&guard));
         r = sd_event_loop(guard.loop);
-        nd_notify_stopping();
         return r < 0 ? nd_error_new(ND_INTERNAL, -r, "create the event loop") : nullptr;
 }
 

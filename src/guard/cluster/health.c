@@ -19,7 +19,7 @@ static constexpr uint64_t repeat_interval_us = 60 * ND_SECOND_US;
 static constexpr uint64_t log_interval_us = 10 * ND_SECOND_US;
 
 bool guard_health_is_ready(const struct guard_health *h) {
-        return guard_watches_are_ready(h->watches) && !h->problems[GUARD_PROBLEM_CREDENTIALS].text &&
+        return !h->stops && guard_watches_are_ready(h->watches) && !h->problems[GUARD_PROBLEM_CREDENTIALS].text &&
                !h->problems[GUARD_PROBLEM_CERTIFICATE].text;
 }
 
@@ -79,15 +79,22 @@ static void report_reason(struct guard_health *h) {
 }
 
 static void report(struct guard_health *h) {
-        if (guard_health_is_ready(h))
+        if (h->stops)
+                set_status(h, "stopping: answering reviews that still arrive");
+        else if (guard_health_is_ready(h))
                 report_ready(h);
         else
                 report_reason(h);
 }
 
 void guard_health_update(struct guard_health *h) {
-        if (guard_health_is_ready(h) != h->said_ready)
+        if (!h->stops && guard_health_is_ready(h) != h->said_ready)
                 report(h);
+}
+
+void guard_health_stop(struct guard_health *h) {
+        h->stops = true;
+        report(h);
 }
 
 /* ---- problems ---- */

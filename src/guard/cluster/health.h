@@ -26,6 +26,7 @@ struct guard_health {
         uint64_t not_ready_us;      /* when the end of readiness was logged last; 0: never */
         char *status;               /* STATUS= as sent last */
         time_t certificate_expires; /* the guard's own; 0: unknown */
+        bool stops;                 /* the process ends soon; reviews are still decided */
 };
 
 /* The object must not move. */
@@ -35,6 +36,9 @@ void guard_health_done(struct guard_health *health);
 
 /* Text nullptr: the problem is over. at_once: log a new problem now, and not when it lasts. */
 void guard_health_set(struct guard_health *health, enum guard_problem problem, const char *text, bool at_once);
+
+/* The guard is not ready from now on, so that Services lead elsewhere. */
+void guard_health_stop(struct guard_health *health);
 
 bool guard_health_is_ready(const struct guard_health *health);
 /* Logs a change between ready and not ready since the last call. Cheap without one. */

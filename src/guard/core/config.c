@@ -57,6 +57,7 @@ void guard_config_init(enum guard_role role, struct guard_config *ret) {
                                       .overlap_seconds = 600,
                                       .connections = 1000,
                                       .stale_seconds = 20,
+                                      .drain_seconds = role == GUARD_ROLE_ADMISSION ? 5 : 0,
                                       .allocate = role == GUARD_ROLE_ADMISSION,
                                       .default_mode = nd_strdup("warn")};
         nd_strings_add(&ret->client_names, GUARD_CLIENT_NAME);
@@ -115,6 +116,7 @@ static const struct key keys[] = {
         {"userNamespacesHostNetwork", KEY_FLAG, offsetof(struct guard_config, host_network), 0, 0},
         {"allocateRanges", KEY_FLAG, offsetof(struct guard_config, allocate), 0, 0},
         {"namespace", KEY_TEXT, offsetof(struct guard_config, namespace), 0, 0},
+        {"drainSeconds", KEY_NUMBER, offsetof(struct guard_config, drain_seconds), 0, 60},
         {"rbacOnly", KEY_FLAG, offsetof(struct guard_config, rbac_only), 0, 0},
         {"defaultMode", KEY_MODE, offsetof(struct guard_config, default_mode), 0, 0},
         {"podSecurity", KEY_STANDARDS, offsetof(struct guard_config, standards), 0, 0},

@@ -46,6 +46,8 @@ struct guard_config {
         uint32_t connections;
         /* without contact with the API server, after which reviews are denied */
         uint32_t stale_seconds;
+        /* after SIGTERM, in which new connections are accepted */
+        uint32_t drain_seconds;
         bool host_network; /* the cluster's gate UserNamespacesHostNetworkSupport */
         bool allocate;     /* whether to allocate ranges of user IDs to namespaces */
         /* of the objects that guards share, a Lease and a record; nullptr: the pod's own, or

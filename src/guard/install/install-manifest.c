@@ -74,9 +74,10 @@ static void write_template(const char *template, const struct guard_install_sett
         const char *mode = nd_kube_or_empty(settings->default_mode);
         const char *prefix = settings->standards ? settings->standards->prefix : nullptr;
         bool by_label = prefix && guard_standards_are_privileged(&settings->standards->defaults);
-        char port[16];
+        char port[16], grace[16];
 
         (void) snprintf(port, sizeof port, "%u", settings->port);
+        (void) snprintf(grace, sizeof grace, "%u", settings->grace_seconds);
         guard_template_write(
                 template,
                 (const struct guard_template_value[]) {
@@ -94,6 +95,7 @@ static void write_template(const char *template, const struct guard_install_sett
                         {.name = "label-prefix", .value = prefix},
                         {.name = "api-servers", .value = settings->api_servers},
                         {.name = "port", .value = port, .is_number = true},
+                        {.name = "grace", .value = grace, .is_number = true},
                         {.name = "kubeconfig", .value = settings->kubeconfig},
                         {.name = "server-name", .value = server},
                         {.name = "client-certificate", .value = settings->client_certificate},

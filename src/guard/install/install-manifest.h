@@ -26,6 +26,7 @@ struct guard_install_settings {
         const char *client_certificate, *client_key;
         const char *api_servers; /* networks, separated by commas; nullptr: unknown */
         uint16_t port;           /* of the guard's pods */
+        unsigned grace_seconds;  /* after which their processes are killed */
         /* gets the guard's permissions besides the service account; nullptr: none */
         const char *user;
         /* for the guard's own kubeconfig: address of the API server, paths on the guard's host */

@@ -14,7 +14,11 @@
  *   A daemon of libmicrohttpd keeps the certificate it was started with. To replace the
  *   certificate, a second daemon takes over the listening socket, and the first keeps its
  *   connections until the last is closed. These are the generations of a server, the newest
- *   last. */
+ *   last.
+ *   drain.h ends a server without a failed request: responses announce the end of their connection,
+ *   then the socket is closed, then connections that have no request. HTTP/1.1 has no message by
+ *   which a server could end an idle connection, so a client may send a request just when its
+ *   connection is closed; the time before, in which busy connections move away, makes that rare. */
 #include "guard/server/server.h"
 
 #include <fcntl.h>
@@ -22,6 +26,7 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -39,6 +44,8 @@ enum {
 };
 
 static constexpr uint64_t unauthenticated_age_us = 30 * ND_SECOND_US;
+/* A client that has just connected is about to send its request. */
+static constexpr uint64_t first_request_us = 2 * ND_SECOND_US;
 static constexpr uint64_t sweep_interval_us = 5 * ND_SECOND_US;
 /* The minimum between log lines that clients can cause. */
 static constexpr uint64_t log_interval_us = 10 * ND_SECOND_US;
@@ -60,6 +67,7 @@ struct client {
         uint64_t opened_us;
         size_t place; /* in the server's list */
         bool authenticated;
+        bool used, in_request; /* a request was received, one is in progress */
 };
 
 struct guard_server {
@@ -73,6 +81,7 @@ struct guard_server {
         struct guard_server_settings settings;
         nd_vector(struct guard_exchange *) waiting; /* their connections are suspended */
         int fd;                                     /* listening; each generation has a copy */
+        bool ends;                                  /* responses end their connections */
 };
 
 struct guard_exchange {
@@ -134,7 +143,7 @@ void guard_exchange_respond(struct guard_exchange *exchange, unsigned status, co
         if (!exchange->response)
                 abort(); /* out of memory, as everywhere */
         (void) MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_CONTENT_TYPE, content_type);
-        if (exchange->refusal > 0)
+        if (exchange->refusal > 0 || exchange->server->ends)
                 (void) MHD_add_response_header(exchange->response, MHD_HTTP_HEADER_CONNECTION, "close");
         exchange->status = status;
         drop_body(exchange);
@@ -274,6 +283,7 @@ static struct guard_exchange *exchange_new(struct generation *generation, struct
         exchange->server = generation->server;
         exchange->connection = connection;
         exchange->client = client_of(connection);
+        exchange->client->used = exchange->client->in_request = true;
         exchange->method = nd_strdup(method);
         exchange->path = nd_strdup(path);
         exchange->body = ND_TEXT(generation->server->settings.body_ceiling);
@@ -346,6 +356,7 @@ static void finished([[maybe_unused]] void *userdata, [[maybe_unused]] struct MH
         if (exchange->response)
                 MHD_destroy_response(exchange->response);
         drop_body(exchange);
+        exchange->client->in_request = false;
         free(exchange->method);
         free(exchange->path);
         free(exchange);
@@ -543,19 +554,68 @@ static struct nd_error *start(struct guard_server *server, const struct guard_se
         return nullptr;
 }
 
-struct nd_error *guard_server_renew(struct guard_server *server, const struct guard_server_files *files) {
-        struct generation *former = server->generations.items[server->generations.count - 1];
-        int fd;
+/* libmicrohttpd returns its copy of the socket. */
+static void stop_accepting(struct generation *generation) {
+        int fd = MHD_quiesce_daemon(generation->daemon);
 
-        if (server->auth) /* also for connections that are open */
-                nd_try(guard_client_auth_renew(server->auth, files->client_ca));
-        nd_try(start(server, files));
-        /* stops accepting connections and returns its copy of the socket */
-        fd = MHD_quiesce_daemon(former->daemon);
         if (fd >= 0)
                 nd_close_fd(&fd);
-        arm(former, 0);
+        arm(generation, 0);
+}
+
+struct nd_error *guard_server_renew(struct guard_server *server, const struct guard_server_files *files) {
+        struct generation *former = server->generations.items[server->generations.count - 1];
+
+        if (server->fd < 0)
+                return nullptr; /* it ends */
+        if (server->auth)       /* also for connections that are open */
+                nd_try(guard_client_auth_renew(server->auth, files->client_ca));
+        nd_try(start(server, files));
+        stop_accepting(former);
         return nullptr;
+}
+
+/* ---- end ---- */
+
+void guard_server_announce_end(struct guard_server *server) {
+        server->ends = true;
+}
+
+size_t guard_server_connections(const struct guard_server *server) {
+        return server->clients.count;
+}
+
+/* Connections that the kernel has accepted already are served. */
+static void close_listener(struct guard_server *server) {
+        struct generation *newest = server->generations.items[server->generations.count - 1];
+
+        run(newest);
+        stop_accepting(newest);
+        nd_close_fd(&server->fd);
+}
+
+static bool is_idle(const struct client *client, int fd, uint64_t now_us) {
+        int unread = 0;
+
+        if (client->in_request || (!client->used && now_us - client->opened_us < first_request_us))
+                return false;
+        return ioctl(fd, FIONREAD, &unread) < 0 || unread == 0;
+}
+
+void guard_server_close_idle(struct guard_server *server) {
+        uint64_t now_us = nd_clock_us();
+
+        server->ends = true;
+        if (server->fd >= 0)
+                close_listener(server);
+        nd_vector_each (client, &server->clients) {
+                const union MHD_ConnectionInfo *info =
+                        MHD_get_connection_info((*client)->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+                if (is_idle(*client, info->connect_fd, now_us))
+                        /* libmicrohttpd sees the end of the connection, and ends TLS on it */
+                        (void) shutdown(info->connect_fd, SHUT_RD);
+        }
 }
 
 static void server_done(struct guard_server **server) {

@@ -47,6 +47,15 @@ void guard_server_free(struct guard_server *server);
  * key stay if the new ones do not match. */
 [[nodiscard]] struct nd_error *guard_server_renew(struct guard_server *server, const struct guard_server_files *files);
 
+/* From now on every response ends its connection ("Connection: close"), so that clients move to
+ * another server by themselves. New connections are still accepted. */
+void guard_server_announce_end(struct guard_server *server);
+
+/* Accepts no more connections, and closes those without a request. Call it again until
+ * guard_server_connections() is 0: requests in progress are served to their end. */
+void guard_server_close_idle(struct guard_server *server);
+size_t guard_server_connections(const struct guard_server *server);
+
 /* Returns the number of requests without an accepted client certificate. */
 uint64_t guard_server_refused(const struct guard_server *server);
 

@@ -260,7 +260,8 @@ def running(tmp: Path, wait: bool = True, verb: str = "serve", items: dict[str, 
             "clusters": [{"name": "c", "cluster": {"server": f"http://127.0.0.1:{api.server_port}"}}],
             "users": [{"name": "u", "user": {"token": "t"}}]}))
         settings = {"address": "127.0.0.1", "port": alone.port, "certificate": f"{INSIDE}/guard.crt", "key": f"{INSIDE}/guard.key",
-                    "clientCA": f"{INSIDE}/ca.crt", "kubeconfig": f"{INSIDE}/kubeconfig", "allocateRanges": False, **config}
+                    "clientCA": f"{INSIDE}/ca.crt", "kubeconfig": f"{INSIDE}/kubeconfig", "allocateRanges": False,
+                    "drainSeconds": 0, **config}
         (tmp / "guard.yaml").write_text(json.dumps({key: value for key, value in settings.items() if value is not None}))
         with (tmp / "log").open("ab") as log:
             alone.process = subprocess.Popen(inside.command([GUARD, verb, "--config", f"{INSIDE}/guard.yaml"]), stdin=subprocess.DEVNULL,

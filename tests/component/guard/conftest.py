@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -164,7 +165,8 @@ def guard_kubeconfig(plane: Plane, state: Path) -> None:
 def guard_config(state: Path, name: str = "guard", **more: Any) -> None:
     (state / f"{name}.yaml").write_text(json.dumps({
         "address": "127.0.0.1", "port": PORT, "certificate": f"{STATE}/pki/webhook-guard.crt", "key": f"{STATE}/pki/webhook-guard.key",
-        "clientCA": f"{STATE}/pki/ca.crt", "kubeconfig": f"{STATE}/guard.kubeconfig", "userNamespacesHostNetwork": True, **more}))
+        "clientCA": f"{STATE}/pki/ca.crt", "kubeconfig": f"{STATE}/guard.kubeconfig", "userNamespacesHostNetwork": True,
+        "drainSeconds": 0, **more}))
 
 
 def with_client_certificate(options: cluster.Options) -> cluster.Options:
@@ -203,6 +205,19 @@ def guard_running(plane: Plane, state: Path, name: str = "guard", port: int = PO
         process.wait(timeout=PATIENCE)
         said = (state / f"logs/{name}.log").read_text()
         assert "SUMMARY: " not in said and "runtime error: " not in said, f"sanitizer report:\n{said[-6000:]}"
+
+
+def request_end(process: subprocess.Popen[bytes]) -> None:
+    """Sends SIGTERM to a guard in a chroot: the process that started the chroot would kill it instead."""
+    found, waiting = [], [process.pid]
+    while waiting:
+        pid = waiting.pop()
+        with contextlib.suppress(OSError):
+            waiting += [int(one) for task in Path(f"/proc/{pid}/task").iterdir() for one in (task / "children").read_text().split()]
+            if Path(f"/proc/{pid}/comm").read_text().startswith("nodens-guard"):
+                found.append(pid)
+    assert len(found) == 1, found
+    os.kill(found[0], signal.SIGTERM)
 
 
 def await_webhooks(plane: Plane) -> None:
