@@ -54,6 +54,16 @@ static void start_floor_control(struct guard_daemon *guard) {
                                                                                 .log = on_event});
 }
 
+static void start_label_sync(struct guard_daemon *guard) {
+        if (guard->role != GUARD_ROLE_AUTHORIZER && guard_config_computes_labels(&guard->config))
+                guard->routes.label_sync = guard->label_sync = guard_label_sync_new(
+                        &(struct guard_label_sync_settings) {.api = guard->api,
+                                                             .watches = &guard->watches,
+                                                             .namespace = guard->namespace,
+                                                             .writes = guard_config_writes_labels(&guard->config),
+                                                             .log = on_event});
+}
+
 /* All lists were read. */
 static void on_ready(void *userdata) {
         struct guard_daemon *guard = userdata;
@@ -61,6 +71,7 @@ static void on_ready(void *userdata) {
         guard_health_update(&guard->health);
         start_allocator(guard);
         start_floor_control(guard);
+        start_label_sync(guard);
 }
 
 static void on_nodes(void *userdata) {
@@ -324,6 +335,9 @@ void guard_daemon_done(struct guard_daemon *guard) {
                 nd_api_stop(guard->api); /* ends reviews that wait for it, with a denial */
         guard_allocator_free(nd_take_ptr(guard->watches.allocator));
         guard_floor_control_free(nd_take_ptr(guard->floor));
+        guard->routes.label_sync = nullptr;
+        guard_label_sync_free(nd_take_ptr(guard->label_sync));
+        guard_drain_done(&guard->drain);
         guard_server_free(guard->server);
         free(guard->identity);
         free(guard->namespace);

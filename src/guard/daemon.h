@@ -4,6 +4,7 @@
 
 #include "guard/authorizer/access-request.h"
 #include "guard/authorizer/authorizer-routes.h"
+#include "guard/cluster/label-sync.h"
 #include "guard/cluster/secret.h"
 #include "guard/floor/floor-control.h"
 #include "guard/server/certificate.h"
@@ -28,10 +29,11 @@ struct guard_daemon {
         struct guard_routes routes;
         struct guard_authorizer_routes authorizer; /* instead of the two before, in that role */
         struct guard_floor_control *floor;         /* nullptr: not started yet */
+        struct guard_label_sync *label_sync;       /* nullptr: not started yet, or off */
         struct guard_server *server;
+        struct guard_drain drain;
         struct guard_certificate certificate;
         struct guard_secret *secret; /* nullptr: certificates are files */
-        struct guard_drain drain;
         /* what the secret has delivered, if it has to; until then the guard is not ready */
         bool has_certificate, has_client_ca;
         char *secret_problem; /* why not; nullptr: it has not failed */

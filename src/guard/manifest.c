@@ -299,6 +299,7 @@ static struct nd_error *print_parts(const struct guard_manifest_settings *s, int
                                                     .config = config_text,
                                                     .makes_certificate = guard_config_makes_certificate(&config),
                                                     .reads_client_ca = guard_config_reads_client_ca(&config),
+                                                    .syncs_labels = guard_config_computes_labels(&config),
                                                     .authorizer_url = or_default(s->url, AUTHORIZER_URL),
                                                     .authorizer_kubeconfig = or_default(s->kubeconfig, AUTHORIZER_KUBECONFIG),
                                                     .authorizer_ca = GUARD_AUTHORIZER_DIRECTORY "/ca.crt"};

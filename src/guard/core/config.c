@@ -59,6 +59,7 @@ void guard_config_init(enum guard_role role, struct guard_config *ret) {
                                       .stale_seconds = 20,
                                       .drain_seconds = role == GUARD_ROLE_ADMISSION ? 5 : 0,
                                       .allocate = role == GUARD_ROLE_ADMISSION,
+                                      .label_sync = nd_strdup("off"),
                                       .default_mode = nd_strdup("warn")};
         nd_strings_add(&ret->client_names, GUARD_CLIENT_NAME);
         ret->client_ca = existing(directory, "client-ca.crt");
@@ -77,6 +78,7 @@ void guard_config_done(struct guard_config *config) {
         free(config->service);
         free(config->namespace);
         free(config->default_mode);
+        free(config->label_sync);
         guard_standards_done(&config->standards);
         *config = (struct guard_config) {};
 }
@@ -89,6 +91,7 @@ struct key {
                 KEY_NUMBER,
                 KEY_FLAG,
                 KEY_MODE,
+                KEY_SYNC,
                 KEY_NAMES,
                 KEY_AUTHORITY,
                 KEY_CERTIFICATE,
@@ -113,12 +116,13 @@ static const struct key keys[] = {
         {"idsPerPod", KEY_NUMBER, offsetof(struct guard_config, ids_per_pod), 65536, 1u << 31},
         {"connections", KEY_NUMBER, offsetof(struct guard_config, connections), 8, 100000},
         {"staleSeconds", KEY_NUMBER, offsetof(struct guard_config, stale_seconds), 4, 600},
+        {"drainSeconds", KEY_NUMBER, offsetof(struct guard_config, drain_seconds), 0, 60},
         {"userNamespacesHostNetwork", KEY_FLAG, offsetof(struct guard_config, host_network), 0, 0},
         {"allocateRanges", KEY_FLAG, offsetof(struct guard_config, allocate), 0, 0},
         {"namespace", KEY_TEXT, offsetof(struct guard_config, namespace), 0, 0},
-        {"drainSeconds", KEY_NUMBER, offsetof(struct guard_config, drain_seconds), 0, 60},
         {"rbacOnly", KEY_FLAG, offsetof(struct guard_config, rbac_only), 0, 0},
         {"defaultMode", KEY_MODE, offsetof(struct guard_config, default_mode), 0, 0},
+        {"podSecurityLabelSync", KEY_SYNC, offsetof(struct guard_config, label_sync), 0, 0},
         {"podSecurity", KEY_STANDARDS, offsetof(struct guard_config, standards), 0, 0},
 };
 
@@ -142,6 +146,8 @@ static struct nd_error *take_text(const struct key *key, yyjson_val *value, char
                 return nd_error_new(ND_INVALID, 0, "%s must be an absolute path", key->name);
         if (key->kind == KEY_MODE && !nd_streq(text, "off") && !nd_streq(text, "warn") && !nd_streq(text, "enforce"))
                 return nd_error_new(ND_INVALID, 0, "%s must be off, warn or enforce", key->name);
+        if (key->kind == KEY_SYNC && !nd_streq(text, "off") && !nd_streq(text, "dry-run") && !nd_streq(text, "on"))
+                return nd_error_new(ND_INVALID, 0, "%s must be off, dry-run or on", key->name);
         nd_strset(field, text);
         return nullptr;
 }
@@ -194,6 +200,14 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
 
 bool guard_config_authenticates(const struct guard_config *config) {
         return config->client_ca && !nd_streq(config->client_ca, GUARD_NO_AUTHORITY);
+}
+
+bool guard_config_computes_labels(const struct guard_config *config) {
+        return !nd_streq(config->label_sync, "off");
+}
+
+bool guard_config_writes_labels(const struct guard_config *config) {
+        return nd_streq(config->label_sync, "on");
 }
 
 bool guard_config_makes_certificate(const struct guard_config *config) {

@@ -53,6 +53,8 @@ struct guard_config {
         /* of the objects that guards share, a Lease and a record; nullptr: the pod's own, or
          * nodens-system */
         char *namespace;
+        /* off, dry-run or on: labels of pod security for namespaces that opt in */
+        char *label_sync;
         bool rbac_only;     /* the API server's authorizers are Node and RBAC */
         char *default_mode; /* off, warn or enforce, for namespaces without a label */
         struct guard_standards standards;
@@ -60,6 +62,9 @@ struct guard_config {
 
 /* Whether clients need a certificate. */
 [[nodiscard]] bool guard_config_authenticates(const struct guard_config *config);
+/* Whether the guard computes labels of pod security for namespaces, and whether it writes them. */
+[[nodiscard]] bool guard_config_computes_labels(const struct guard_config *config);
+[[nodiscard]] bool guard_config_writes_labels(const struct guard_config *config);
 /* Whether the guard makes its own certificate, and whether it reads the authority of clients from
  * the cluster. */
 [[nodiscard]] bool guard_config_makes_certificate(const struct guard_config *config);

@@ -7,6 +7,8 @@
 
 #define GUARD_PREFIX "security.nodens.io/"
 #define GUARD_LABEL_CONSTRAINTS GUARD_PREFIX "constraints"
+/* "sync": the guard writes the labels of pod security */
+#define GUARD_LABEL_SYNC GUARD_PREFIX "pod-security-labels"
 #define GUARD_LABEL_USER_NAMESPACES GUARD_PREFIX "user-namespaces"
 
 /* The label security.nodens.io/constraints of a namespace. */

@@ -138,6 +138,7 @@ static void drop_constraint(void *entry, void *userdata) {
         struct guard_store *store = userdata;
 
         store->set_is_old = true;
+        store->constraint_changes++;
         nd_arena_done(&constraint->arena);
         free(constraint);
 }
@@ -151,6 +152,16 @@ static void drop_policy(struct guard_store *store, struct nd_podsecurity_policy 
         free(policy);
 }
 
+static void drop_synced(struct guard_synced *synced) {
+        if (!synced)
+                return;
+        free(synced->uid);
+        free(synced->version);
+        for (size_t i = 0; i < GUARD_SYNCED_LABELS; i++)
+                free(synced->levels[i]);
+        free(synced);
+}
+
 static void drop_namespace(void *entry, void *userdata) {
         struct guard_namespace *namespace = entry;
 
@@ -162,6 +173,7 @@ static void drop_namespace(void *entry, void *userdata) {
         free(namespace->version);
         free(namespace->policy_errors);
         free(namespace->label_errors);
+        drop_synced(namespace->synced);
         free(namespace);
 }
 
@@ -233,6 +245,7 @@ void guard_store_put_constraint(struct guard_store *store, yyjson_val *object) {
         size_t bytes = nd_arena_used(&scratch);
 
         store->set_is_old = true;
+        store->constraint_changes++;
         if (!error)
                 error = check_constraint(&tried, &scratch);
         if (error) {
@@ -327,6 +340,23 @@ static void read_policy(struct guard_store *store, const struct nd_shape_pairs *
         namespace->policy = share_policy(store, text, &policy);
 }
 
+static struct guard_synced *read_synced(const struct nd_shape_pairs *labels, yyjson_val *object) {
+        static const char *const keys[GUARD_SYNCED_LABELS] = {ND_PODSECURITY_PREFIX "enforce", ND_PODSECURITY_PREFIX "warn",
+                                                              ND_PODSECURITY_PREFIX "audit"};
+        const char *wish = nd_shape_pairs_get(labels, GUARD_LABEL_SYNC);
+        const char *uid = yyjson_get_str(yyjson_obj_get(yyjson_obj_get(object, "metadata"), "uid"));
+        struct guard_synced *synced;
+
+        if (!wish || !nd_streq(wish, "sync") || !uid)
+                return nullptr;
+        synced = nd_new(struct guard_synced);
+        synced->uid = nd_strdup(uid);
+        synced->version = nd_strdup(nd_api_version(object));
+        for (size_t i = 0; i < GUARD_SYNCED_LABELS; i++)
+                synced->levels[i] = copy(nd_shape_pairs_get(labels, keys[i]));
+        return synced;
+}
+
 void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         struct guard_namespace *namespace;
         struct nd_scc_namespace ranges;
@@ -349,6 +379,7 @@ void guard_store_put_namespace(struct guard_store *store, yyjson_val *object) {
         namespace->mcs = copy(ranges.mcs);
         namespace->version = ranges.uid_range ? nullptr : nd_strdup(nd_api_version(object));
         read_policy(store, &wire.metadata.labels, &arena, namespace);
+        namespace->synced = read_synced(&wire.metadata.labels, object);
         nd_api_table_put(&store->namespaces, nd_kube_or_empty(wire.metadata.name), &namespace->entry);
 }
 

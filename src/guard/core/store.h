@@ -13,6 +13,16 @@
 
 struct guard_standards;
 
+enum {
+        GUARD_SYNCED_LABELS = 3, /* enforce, warn, audit */
+};
+
+/* Of a namespace that opts into labels of pod security by the guard. */
+struct guard_synced {
+        char *uid, *version;               /* of the object */
+        char *levels[GUARD_SYNCED_LABELS]; /* the present labels; nullptr: none */
+};
+
 struct guard_namespace {
         struct nd_api_entry entry;
         enum guard_mode mode;
@@ -28,6 +38,8 @@ struct guard_namespace {
         /* about invalid labels of pod security; nullptr: none */
         char *policy_errors;
         bool has_enforce_label; /* for pod security */
+        /* nullptr: the namespace does not opt in */
+        struct guard_synced *synced;
 };
 
 struct guard_constraint {
@@ -81,6 +93,7 @@ struct guard_store {
         struct nd_arena set_arena;
         struct nd_scc_set set; /* of all constraints; valid unless set_is_old */
         bool set_is_old;
+        uint64_t constraint_changes; /* incremented by each */
         void (*complain)(const char *kind, const char *name, const struct nd_error *error,
                          void *userdata); /* may be nullptr */
         void *userdata;

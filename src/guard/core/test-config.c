@@ -13,7 +13,7 @@ static void every_key_is_read([[maybe_unused]] void **state) {
 
         expect_ok(parse(
                 "address: '::'\nport: 1234\ncertificate: /c\nkey: /k\nkubeconfig: /kc\ngroup: security.openshift.io\n"
-                "clientCA: /ca\nclientNames: [api-1, api-2]\nmetricsNames: [prometheus]\nidsPerPod: 131072\nconnections: 50\nuserNamespacesHostNetwork: true\ndefaultMode: enforce\n"
+                "clientCA: /ca\nclientNames: [api-1, api-2]\nmetricsNames: [prometheus]\nidsPerPod: 131072\nconnections: 50\ndrainSeconds: 7\nuserNamespacesHostNetwork: true\ndefaultMode: enforce\npodSecurityLabelSync: dry-run\n"
                 "podSecurity: {labels: standard, defaults: {enforce: baseline, warn-version: v1.30}, exemptions: "
                 "{usernames: [root], namespaces: [kube-system], runtimeClasses: [vm]}}\n",
                 &config));
@@ -26,8 +26,10 @@ static void every_key_is_read([[maybe_unused]] void **state) {
         assert_string_equal(config.kubeconfig, "/kc");
         assert_string_equal(config.group, "security.openshift.io");
         assert_int_equal(config.ids_per_pod, 131072);
+        assert_int_equal(config.drain_seconds, 7);
         assert_true(config.host_network);
         assert_string_equal(config.default_mode, "enforce");
+        assert_true(guard_config_computes_labels(&config) && !guard_config_writes_labels(&config));
         assert_string_equal(config.standards.prefix, "pod-security.kubernetes.io/");
         assert_int_equal(config.standards.defaults.enforce.level, ND_LEVEL_BASELINE);
         assert_int_equal(config.standards.defaults.warn.version.minor, 30);
@@ -52,12 +54,14 @@ static void errors_name_the_key([[maybe_unused]] void **state) {
         } bad[] = {
                 {"prot: 1", "unknown key 'prot'"},
                 {"port: 0", "port must be a number from 1 to 65535"},
+                {"drainSeconds: 61", "drainSeconds must be a number from 0 to 60"},
                 {"certificate: tls.crt", "certificate must be an absolute path"},
                 {"clientCA: ca.crt", "clientCA must be an absolute path"},
                 {"clientNames: api", "clientNames must be a list"},
                 {"clientNames: ['']", "clientNames must be a list of names"},
                 {"clientCA: /ca\nclientNames: []", "clientNames is empty"},
                 {"defaultMode: audit", "defaultMode must be off, warn or enforce"},
+                {"podSecurityLabelSync: dry", "podSecurityLabelSync must be off, dry-run or on"},
                 {"userNamespacesHostNetwork: 1", "must be true or false"},
                 {"- a", "not a list of keys and values"},
                 {"group: 5", "group must be a string"},

@@ -112,6 +112,7 @@ static void write_template(const char *template, const struct guard_install_sett
                         {.name = "config-path", .value = settings->config ? "/etc/nodens/guard/guard.yaml" : nullptr},
                         {.name = "makes-certificate", .value = set_if(settings->makes_certificate)},
                         {.name = "reads-client-ca", .value = set_if(settings->reads_client_ca)},
+                        {.name = "syncs-labels", .value = set_if(settings->syncs_labels)},
                         {.name = "changes", .value = GUARD_INSTALL_CHANGES},
                         {.name = "minimum", .value = ND_FLOOR_REQUIRED},
                         {.name = "authorizer-url", .value = settings->authorizer_url},

@@ -40,6 +40,7 @@ struct guard_install_settings {
         const char *config; /* nullptr: defaults */
         /* guards make their certificate; they read the authority of clients from the cluster */
         bool makes_certificate, reads_client_ca;
+        bool syncs_labels; /* guards compute labels of pod security */
         /* for the authorizer: address, and paths on the API server's host */
         const char *authorizer_url;
         const char *authorizer_kubeconfig;

@@ -18,6 +18,7 @@ static void respond_plain(struct guard_exchange *exchange, unsigned status, cons
 static void respond_metrics(const struct guard_routes *r, struct guard_exchange *exchange) {
         const struct guard_webhook *webhook = r->webhook;
         const struct guard_allocator *allocator = webhook->watches->allocator;
+        struct guard_label_sync_counts labels = guard_label_sync_count(r->label_sync);
         nd_autotext struct nd_text text = ND_TEXT(METRICS_BYTES);
 
         guard_metrics_print(webhook->metrics, &text);
@@ -56,6 +57,16 @@ static void respond_metrics(const struct guard_routes *r, struct guard_exchange 
         guard_metrics_value(&text, "nodens_guard_relaxations_off", "gauge",
                             "Relaxations that the version floor does not cover.",
                             (uint64_t) __builtin_popcount(guard_watches_gates_off(webhook->watches)));
+        guard_metrics_value(&text, "nodens_guard_label_sync_namespaces_synced", "gauge",
+                            "Namespaces that opted in and have the labels of pod security that follow from their constraints.",
+                            labels.synced);
+        guard_metrics_value(&text, "nodens_guard_label_sync_namespaces_pending", "gauge",
+                            "Namespaces that opted in and do not have these labels; in a dry run they stay so.",
+                            labels.pending);
+        guard_metrics_value(&text, "nodens_guard_label_sync_namespaces_foreign", "gauge",
+                            "Namespaces that opted in and have another level in a label of another writer.", labels.foreign);
+        guard_metrics_value(&text, "nodens_guard_label_sync_labels_written_total", "counter",
+                            "Labels of pod security that this guard wrote.", labels.written);
         guard_metrics_value(&text, "nodens_guard_constraints", "gauge", "Constraints in use.",
                             webhook->store->constraints.map.count);
         guard_metrics_value(&text, "nodens_guard_namespaces", "gauge", "Namespaces in the store.",

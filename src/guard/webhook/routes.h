@@ -3,6 +3,7 @@
 #pragma once
 
 #include "guard/cluster/credentials.h"
+#include "guard/cluster/label-sync.h"
 #include "guard/webhook/webhook.h"
 
 struct guard_routes {
@@ -10,6 +11,7 @@ struct guard_routes {
         const struct guard_server *server; /* for its metrics; set before the first request */
         struct guard_health *health;
         const struct nd_api_credentials *credentials;
+        const struct guard_label_sync *label_sync; /* for its metrics; nullptr: off, or not yet */
 };
 
 /* For struct guard_server_settings; userdata is a struct guard_routes. */
