@@ -128,6 +128,7 @@ def test_the_chart_installs_and_the_guard_makes_its_certificate(plane: Plane) ->
     plane.kubectl("label", "namespace", "shop", "security.nodens.io/constraints=enforce")
     plane.grant("shop", "edit", "alice")
     judged(plane)
+    plane.settled("1.30.0")
     assert {len(certificates(one)) for one in bundles(plane)} == {1}
 
 
@@ -191,6 +192,7 @@ def test_the_release_is_removed_and_pods_start_without_the_guard(plane: Plane) -
     assert scc(plane.create("shop", {"hostPID": True}, user="")) == ""
     kinds = "all,secrets,roles,rolebindings,poddisruptionbudgets,networkpolicies"
     wait_until(lambda: plane.one.kubectl("get", kinds, "-n", SYSTEM, "-o", "name").stdout.strip() == "", "the end of the last pod")
-    plane.kubectl("delete", "crd", "securitycontextconstraints.security.nodens.io")
+    assert plane.floor()["spec"]["minimumKubeletVersion"] == "1.30.0", "Helm leaves the version floor"
+    plane.kubectl("delete", "crd", "securitycontextconstraints.security.nodens.io", "nodeversionfloors.security.nodens.io")
     plane.kubectl("delete", "namespace", SYSTEM)
     assert "nodens" not in plane.kubectl("get", "clusterroles,clusterrolebindings,namespaces,crds", "-o", "name")

@@ -26,22 +26,29 @@ HELPERS = r"""{{- /* SPDX-License-Identifier: Apache-2.0 */}}
 {{- if not (has .Values.defaultMode (list "warn" "enforce" "off")) }}
 {{- fail (printf "defaultMode is '%s'; it must be warn, enforce or off" .Values.defaultMode) }}
 {{- end }}
+{{- if or (lt (int .Values.drainSeconds) 0) (gt (int .Values.drainSeconds) 60) }}
+{{- fail (printf "drainSeconds is %v; it must be a number from 0 to 60" .Values.drainSeconds) }}
+{{- end }}
+{{- if not (has .Values.podSecurityLabelSync (list "off" "dry-run" "on")) }}
+{{- fail (printf "podSecurityLabelSync is '%v'; it must be \"off\", dry-run or \"on\", in quotes" .Values.podSecurityLabelSync) }}
+{{- end }}
 {{- $ca := .Values.clientAuthentication.ca }}
 {{- if not (or (has $ca (list "cluster" "none")) (contains "BEGIN CERTIFICATE" $ca)) }}
 {{- fail "clientAuthentication.ca must be cluster, none, or certificates in PEM (--set-file clientAuthentication.ca=FILE)" }}
 {{- end }}
-{{- range list "certificate" "key" "clientCA" "clientNames" "metricsNames" "defaultMode" "group" "port" "podSecurity" "namespace" "service" }}
+{{- range list "certificate" "key" "clientCA" "clientNames" "metricsNames" "drainSeconds" "podSecurityLabelSync" "defaultMode" "group" "port" "podSecurity" "namespace" "service" }}
 {{- if hasKey $.Values.config . }}
 {{- fail (printf "config.%s: the chart's objects depend on it; use a value of the chart, or `nodens-guard manifest`" .) }}
 {{- end }}
 {{- end }}
 {{- end }}
 {{- define "nodens-guard.config" -}}
-{{- $config := dict "clientNames" .Values.clientAuthentication.names }}
+{{- $config := dict "clientNames" .Values.clientAuthentication.names "drainSeconds" (int .Values.drainSeconds) }}
 {{- if eq .Values.certificates.mode "self-managed" }}{{ $_ := set $config "certificate" "cluster" }}{{ end }}
 {{- if has .Values.clientAuthentication.ca (list "cluster" "none") }}{{ $_ := set $config "clientCA" .Values.clientAuthentication.ca }}{{ end }}
 {{- if .Values.clientAuthentication.metricsNames }}{{ $_ := set $config "metricsNames" .Values.clientAuthentication.metricsNames }}{{ end }}
 {{- if ne .Values.defaultMode "warn" }}{{ $_ := set $config "defaultMode" .Values.defaultMode }}{{ end }}
+{{- if ne .Values.podSecurityLabelSync "off" }}{{ $_ := set $config "podSecurityLabelSync" .Values.podSecurityLabelSync }}{{ end }}
 {{- toYaml (merge $config .Values.config) }}
 {{- end }}
 """
@@ -80,6 +87,7 @@ def pod_of(one: Object) -> None:
         "#extra": When("with .Values.podAnnotations", Block("."))}
     spec = template["spec"]
     spec["priorityClassName"] = Expression(".Values.priorityClassName")
+    spec["terminationGracePeriodSeconds"] = Expression("add (int .Values.drainSeconds) 20")
     spec["affinity"], spec["topologySpreadConstraints"] = Block(".Values.affinity"), Block(".Values.topologySpreadConstraints")
     for name in ("imagePullSecrets", "nodeSelector", "tolerations"):
         spec[name] = When(f"if .Values.{name}", Block(f".Values.{name}"))
@@ -122,12 +130,18 @@ def workload(objects: Objects) -> str:
 
 def permissions(objects: Objects) -> str:
     found = []
-    for one in copy.deepcopy(objects.permissions()):
+    for one in copy.deepcopy(objects.permissions(podSecurityLabelSync="on")):
         if "rules" in one:
-            one["rules"] = [When(f"if {SELF}", rule) if makes_certificate(rule) else rule for rule in one["rules"]]
+            one["rules"] = [in_case(rule) for rule in one["rules"]]
         condition = f"if {FROM_CLUSTER}" if one["metadata"].get("namespace") == "kube-system" else ""
         found.append(document(one, condition))
     return "".join(found)
+
+
+def in_case(rule: Object) -> Any:
+    if makes_certificate(rule):
+        return When(f"if {SELF}", rule)
+    return When('if ne .Values.podSecurityLabelSync "off"', rule) if rule["resources"] == ["serviceaccounts"] else rule
 
 
 def makes_certificate(rule: Object) -> bool:
@@ -153,13 +167,22 @@ def certificates() -> str:
     return "".join(document(one, OWN_ISSUER) for one in own_issuer()) + document(certificate(issuer), f"if {CERT_MANAGER}")
 
 
+def constraints(objects: Objects) -> str:
+    """With the version floor. The guard refuses to delete one that is in use, and Helm would try that after it has deleted the guard."""
+    found = copy.deepcopy(objects.constraints())
+    for one in found:
+        if one["kind"] == "NodeVersionFloor":
+            one["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
+    return "".join(map(document, found))
+
+
 def files(objects: Objects) -> dict[str, str]:
     chart = {"apiVersion": "v2", "name": "nodens-guard", "version": objects.version, "appVersion": objects.version,
              "description": "Admission by security context constraints and pod security, with user namespaces, for any Kubernetes",
              "type": "application", "kubeVersion": ">=1.33.0-0"}
     made = {"Chart.yaml": HEAD + yaml.document(chart), "templates/_helpers.tpl": HELPERS,
             "crds/crd.yaml": yaml.stream(objects.definitions(), HEAD),
-            "templates/constraints.yaml": HEAD + "".join(map(document, objects.constraints())),
+            "templates/constraints.yaml": HEAD + constraints(objects),
             "templates/rbac.yaml": HEAD + permissions(objects), "templates/certificates.yaml": HEAD + certificates(),
             "templates/guard.yaml": HEAD + '{{- include "nodens-guard.check" . }}\n' + workload(objects)}
     return made | {f"templates/webhooks-{mode}.yaml": HEAD + webhooks(objects, mode) for mode in MODES}

@@ -13,7 +13,7 @@ NAMESPACE = "nodens-system"
 REPOSITORY = "registry.example/nodens-guard"
 NOWHERE = "192.0.2.1/32"    # stands for the addresses of API servers
 MODES = ("warn", "enforce", "off")
-CONFIG = {"certificate": "cluster", "clientCA": "cluster", "clientNames": ["kube-apiserver-kubelet-client"]}
+CONFIG = {"certificate": "cluster", "clientCA": "cluster", "clientNames": ["kube-apiserver-kubelet-client"], "drainSeconds": 10}
 
 
 def yaml_of(config: Object) -> str:
@@ -47,9 +47,9 @@ class Objects:
     def constraints(self) -> list[Object]:
         return self.part("constraints")
 
-    def permissions(self) -> list[Object]:
+    def permissions(self, **config: Any) -> list[Object]:
         """Without the namespace."""
-        return [one for one in self.part("rbac") if one["kind"] != "Namespace"]
+        return [one for one in self.part("rbac", **config) if one["kind"] != "Namespace"]
 
     def namespace(self) -> Object:
         return next(one for one in self.part("rbac") if one["kind"] == "Namespace")
