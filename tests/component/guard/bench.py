@@ -108,7 +108,7 @@ def write_config(where: Path, rbac_only: bool) -> None:
     (where / "guard.yaml").write_text(json.dumps({
         "clientCA": "none",
         "address": "127.0.0.1", "port": GUARD_PORT, "certificate": str(where / "crt"), "key": str(where / "key"),
-        "kubeconfig": str(where / "kubeconfig"), "allocateRanges": False, "rbacOnly": rbac_only}))
+        "kubeconfig": str(where / "kubeconfig"), "allocateRanges": False, "rbacOnly": rbac_only, "drainSeconds": 0}))
 
 
 @contextlib.contextmanager
