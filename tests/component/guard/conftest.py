@@ -42,6 +42,7 @@ class Plane:
 
     one: Any
     inside: chroot.Prepared
+    guard: Any = None       # its process
 
     def kubectl(self, *arguments: str, stdin: str | None = None, user: str | None = None, ok: bool = True) -> str:
         """kubectl's output, or its error if it is expected to fail."""
@@ -245,7 +246,7 @@ def guarded(options: cluster.Options, **config: Any) -> Iterator[Plane]:
                           "crd/nodeversionfloors.security.nodens.io")
             plane.kubectl("apply", "-f", "-", stdin=plane.guard_output("manifest", "constraints", "rbac"))
             guard_kubeconfig(plane, one.state)
-            with guard_running(plane, one.state):
+            with guard_running(plane, one.state) as plane.guard:
                 plane.kubectl("apply", "-f", "-", stdin=plane.guard_output(
                     "manifest", "webhooks", "--url", f"https://127.0.0.1:{PORT}", "--ca-file", f"{STATE}/pki/ca.crt"))
                 await_webhooks(plane)
