@@ -317,7 +317,7 @@ static void mount_one(const struct cri_volume_visit *visit, struct nd_spec *spec
         nd_spec_mount_option(m, "rbind");
         nd_spec_mount_option(m, propagations[mount->propagation]);
         nd_spec_mount_option(m, mount->recursive_read_only ? "rro" : mount->read_only ? "ro" : "rw");
-        /* the OCI runtime resets the attributes of the mount itself, and keeps those of mounts below */
+        /* the OCI runtime resets the attributes of the mount, and keeps those of mounts below */
         for (size_t i = 0; i < CRI_MOUNT_OPTIONS; i++) {
                 if (!(mount->attributes & cri_mount_options[i].attribute))
                         continue;

@@ -44,7 +44,7 @@ static uint64_t attribute_of(const char *option) {
         return 0;
 }
 
-/* An unknown option is refused: it may be one that protects. */
+/* An unknown option is refused: it may protect the node. */
 static struct nd_error *take_options(const Runtime__V1__Mount *m, struct cri_mount_request *mount) {
         nd_try(cri_decode_count("mount_options", m->n_mount_options));
         for (size_t i = 0; i < m->n_mount_options; i++) {

@@ -153,8 +153,8 @@ struct cri_container_request {
 
 void cri_container_request_done(struct cri_container_request *request);
 
-/* Mount options that a volume may have, as the CRI and the OCI runtime name them, and the latter's name
- * for the option with all mounts below. */
+/* Mount options of a volume, as the CRI and the OCI runtime name them, and the name for the option
+ * with all mounts below. */
 struct cri_mount_option {
         const char *name;
         const char *recursive;

@@ -173,8 +173,8 @@ static bool may_pass(struct guard_watch *watch, int status) {
 
 static void report_ready(struct guard_watches *w);
 
-/* Without its definition there is no floor. One that must not be read guarantees nothing either,
- * but the authorizer cannot take it for the lack of one. */
+/* Without its definition there is no floor. A floor that must not be read guarantees nothing
+ * either, but the authorizer cannot take that for the lack of a floor. */
 static void lack_floor(struct guard_watch *watch, int status) {
         watch->is_unavailable =
                 status == 404 || (status == 403 && watch->watches->settings.kinds != GUARD_KINDS_OF_AUTHORIZER);

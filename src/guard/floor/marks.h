@@ -16,5 +16,5 @@ struct guard_marks {
         void *userdata;
 };
 
-/* Marks nodes that are below the floor, and clears the mark of those that are not any more. */
+/* Marks nodes that are below the floor, and clears the mark of the others. */
 void guard_marks_update(struct guard_marks *marks);

@@ -29,7 +29,7 @@ async def copy(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None
 
 
 class Balancer:
-    """The backends, those that are ready, and whose turn it is."""
+    """The backends, which of them are ready, and whose turn it is."""
 
     def __init__(self, backends: list[int]) -> None:
         self.backends, self.ready = backends, list[int]()
