@@ -138,10 +138,14 @@ def kube_system_works(plane: Plane) -> None:
     plane.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
 
 
+IS_READY = """
+import ssl, sys, urllib.request
+urllib.request.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=10)
+"""
+
+
 def is_ready(plane: Plane) -> bool:
-    done = plane.one.run(["python3", "-c",
-                          "import ssl, sys, urllib.request as r; r.urlopen(sys.argv[1], context=ssl._create_unverified_context(), timeout=10)",
-                          f"https://127.0.0.1:{PORT}/readyz"])
+    done = plane.one.run(["python3", "-c", IS_READY, f"https://127.0.0.1:{PORT}/readyz"])
     return done.returncode == 0
 
 
