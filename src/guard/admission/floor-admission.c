@@ -40,6 +40,34 @@ const char *guard_floor_lock(const struct guard_store *store, const char *name, 
                                nd_floor_version_text(nd_floor_of_existing(&floor->floor), arena));
 }
 
+/* A kubelet registers at each start, and expects a conflict if its Node exists. A refusal would keep
+ * it from reporting its version, so that an older one would not be found: existing nodes are judged
+ * by their reports. */
+static void decide_join(const struct guard_store *store, const struct guard_review *review, struct nd_arena *arena,
+                        struct guard_response *response) {
+        const struct guard_floor *floor = guard_store_floor(store);
+        const char *version = nd_kube_or_empty(review->kubelet_version);
+        const struct nd_floor_version *minimum;
+        struct nd_floor_version parsed;
+
+        if (!floor || !guard_floor_is_node(&review->user) || guard_store_node(store, guard_floor_node_of(&review->user)))
+                return;
+        if (floor->is_broken) {
+                guard_response_deny(response, 403, "Forbidden",
+                                    "the version floor cannot be read: correct NodeVersionFloor " ND_FLOOR_NAME);
+                return;
+        }
+        minimum = nd_floor_of_joining(&floor->floor);
+        if (!nd_floor_version_is_set(minimum) || nd_floor_meets(minimum, version))
+                return;
+        guard_response_deny(response, 403, "Forbidden",
+                            nd_arena_format(arena,
+                                            "kubelet version %s is below the minimum %s of NodeVersionFloor " ND_FLOOR_NAME
+                                            ": upgrade it",
+                                            nd_floor_version_parse(version, &parsed) < 0 ? "(none, or not readable)" : version,
+                                            nd_floor_version_text(minimum, arena)));
+}
+
 /* ---- the floor ---- */
 
 struct below {
@@ -134,6 +162,8 @@ void guard_floor_decide(const struct guard_store *store, const struct guard_revi
                 return;
         if (nd_streq(review->resource, "certificatesigningrequests") && review->operation == GUARD_CREATE)
                 decide_request(store, review, arena, ret);
+        else if (nd_streq(review->resource, "nodes") && review->operation == GUARD_CREATE)
+                decide_join(store, review, arena, ret);
         else if (nd_streq(review->resource, "nodeversionfloors") && review->operation == GUARD_DELETE)
                 decide_delete(review, ret);
         else if (nd_streq(review->resource, "nodeversionfloors"))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* floor-admission.h - admission of the version floor, and of certificate signing requests of nodes
+/* floor-admission.h - admission of the version floor, of nodes that join, and of their certificate
+ * signing requests
  *
  * A pure function of a review and the store. */
 #pragma once
@@ -8,8 +9,8 @@
 #include "guard/core/store.h"
 
 /* Floor: a minimum above the version of an existing kubelet is refused, and so is deleting a floor
- * before it was lowered to none. Certificate signing requests: those of a locked node are
- * refused. */
+ * before it was lowered to none. Nodes: a kubelet below the floor cannot create its Node.
+ * Certificate signing requests: those of a locked node are refused. */
 void guard_floor_decide(const struct guard_store *store, const struct guard_review *review, struct nd_arena *arena,
                         struct guard_response *ret);
 

@@ -100,6 +100,51 @@ static void a_floor_in_use_is_not_deleted([[maybe_unused]] void **state) {
         guard_world_done(&world);
 }
 
+static char *joined(const struct guard_world *world, const char *user, const char *version) {
+        nd_autofree char *object = nd_format("{\"status\":{\"nodeInfo\":{\"kubeletVersion\":\"%s\"}}}", version);
+        nd_autofree char *text = nd_format(
+                "{\"apiVersion\":\"admission.k8s.io/v1\",\"kind\":\"AdmissionReview\",\"request\":{\"uid\":\"u\",\"operation\":"
+                "\"CREATE\",\"resource\":{\"group\":\"\",\"resource\":\"nodes\"},\"userInfo\":{\"username\":\"%s\",\"groups\":"
+                "[\"%s\"]},\"object\":%s}}",
+                user, nd_has_prefix(user, "system:node:") ? "system:nodes" : "x", object);
+        nd_autoarena struct nd_arena arena = {};
+        struct guard_response response;
+        struct guard_review review;
+
+        expect_ok(guard_review_decode(text, strlen(text), &arena, &review));
+        guard_floor_decide(&world->store, &review, &arena, &response);
+        return nd_strdup(response.allowed ? "allowed" : response.message);
+}
+
+static void old_kubelets_cannot_join_and_existing_ones_may_register([[maybe_unused]] void **state) {
+        struct guard_world world;
+
+        guard_world_make(&world);
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"NodeVersionFloor\",\"metadata\":{\"name\":\"cluster\"},\"spec\":{\"minimumKubeletVersion\":"
+                "\"1.34.0\"},\"status\":{\"minimumKubeletVersion\":\"1.30.0\"}}");
+        put_node(&world, "existing", "v1.36.3");
+        expect_text(joined(&world, "system:node:fresh", "v1.33.9"),
+                    "kubelet version v1.33.9 is below the minimum 1.34.0 of NodeVersionFloor cluster: upgrade it");
+        expect_text(
+                joined(&world, "system:node:fresh", "latest"),
+                "kubelet version (none, or not readable) is below the minimum 1.34.0 of NodeVersionFloor cluster: upgrade it");
+        expect_text(joined(&world, "system:node:", "v1.33.9"),
+                    "kubelet version v1.33.9 is below the minimum 1.34.0 of NodeVersionFloor cluster: upgrade it");
+        expect_text(joined(&world, "system:node:fresh", "v1.34.0"), "allowed");
+        expect_text(joined(&world, "system:node:existing", "v1.29.6"), "allowed");
+        expect_text(joined(&world, "cloud-controller", "v1.29.6"), "allowed");
+        guard_world_tell(
+                &world,
+                "{\"kind\":\"NodeVersionFloor\",\"metadata\":{\"name\":\"cluster\"},\"spec\":{\"minimumKubeletVersion\":1}}");
+        expect_text(joined(&world, "system:node:fresh", "v1.36.3"),
+                    "the version floor cannot be read: correct NodeVersionFloor cluster");
+        nd_api_table_remove(&world.store.floors, "cluster");
+        expect_text(joined(&world, "system:node:fresh", "v1.0.0"), "allowed");
+        guard_world_done(&world);
+}
+
 static void locked_nodes_get_no_certificates([[maybe_unused]] void **state) {
         struct guard_world world;
         char *text;
@@ -128,6 +173,7 @@ int main(void) {
                 cmocka_unit_test(a_floor_above_a_kubelet_is_refused_with_its_node),
                 cmocka_unit_test(many_nodes_are_counted),
                 cmocka_unit_test(a_floor_in_use_is_not_deleted),
+                cmocka_unit_test(old_kubelets_cannot_join_and_existing_ones_may_register),
                 cmocka_unit_test(locked_nodes_get_no_certificates),
         };
 

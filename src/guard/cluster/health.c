@@ -52,6 +52,9 @@ static void set_status(struct guard_health *h, const char *status) {
 static char *summary(const struct guard_health *h) {
         const struct guard_store *store = h->watches->settings.store;
 
+        if (h->watches->settings.kinds == GUARD_KINDS_OF_AUTHORIZER)
+                return nd_format("ready: %zu nodes, %zu below the version floor", store->nodes.map.count,
+                                 guard_store_count_below(store));
         return nd_format("ready: %zu namespaces, %zu constraints", store->namespaces.map.count, store->constraints.map.count);
 }
 

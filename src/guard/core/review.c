@@ -114,6 +114,37 @@ static struct nd_error *read_labels(yyjson_val *object, const char *what, struct
         return nullptr;
 }
 
+struct wire_node_info {
+        const char *kubelet_version;
+};
+
+struct wire_node_status {
+        struct wire_node_info info;
+};
+
+struct wire_node {
+        struct wire_node_status status;
+};
+
+static const struct nd_shape_field node_info_fields[] = {ND_FIELD(wire_node_info, "kubeletVersion", kubelet_version, TEXT),
+                                                         {}};
+static const struct nd_shape node_info_shape = ND_SHAPE_OF(wire_node_info, node_info_fields);
+static const struct nd_shape_field node_status_fields[] = {
+        ND_NESTED(wire_node_status, "nodeInfo", info, INLINE, node_info_shape), {}};
+static const struct nd_shape node_status_shape = ND_SHAPE_OF(wire_node_status, node_status_fields);
+static const struct nd_shape_field node_fields[] = {ND_NESTED(wire_node, "status", status, INLINE, node_status_shape), {}};
+static const struct nd_shape node_shape = ND_SHAPE_OF(wire_node, node_fields);
+
+static struct nd_error *read_node(yyjson_val *object, struct nd_arena *arena, struct guard_review *review) {
+        struct wire_node wire = {};
+
+        if (!yyjson_is_obj(object))
+                return nullptr;
+        nd_try(nd_error_wrap(nd_shape_decode(&node_shape, object, arena, &wire), "request.object"));
+        review->kubelet_version = nd_kube_or_empty(wire.status.info.kubelet_version);
+        return nullptr;
+}
+
 /* Workload controllers only get warnings, so a template that cannot be read is not refused. */
 static void read_template(yyjson_val *object, struct nd_arena *arena, struct guard_review *review) {
         struct nd_workload *workload = nd_arena_new(arena, struct nd_workload);
@@ -149,6 +180,8 @@ static struct nd_error *read_objects(yyjson_val *request, struct nd_arena *arena
         }
         if (nd_streq(review->resource, "nodeversionfloors"))
                 return read_floors(object, old, arena, review);
+        if (nd_streq(review->resource, "nodes") && *review->group == '\0')
+                return read_node(object, arena, review);
         if (!nd_streq(review->resource, "pods") && yyjson_is_obj(object))
                 read_template(object, arena, review);
         nd_try(read_pod(object, "object", arena, &review->pod));

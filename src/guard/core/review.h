@@ -50,6 +50,7 @@ struct guard_review {
         struct nd_shape_pairs labels, old_labels; /* of a namespace */
         /* a NodeVersionFloor; nullptr: the object is none, or cannot be read */
         const struct nd_floor *floor, *old_floor;
+        const char *kubelet_version; /* of a node; nullptr: the object is none */
         /* relaxations that are off when it is decided; not part of the review */
         uint32_t gates_off;
 };

@@ -221,8 +221,8 @@ def rule(plane: Plane) -> Iterator[Plane]:
     """The ValidatingAdmissionPolicy, once the API server applies it."""
     text = plane.guard_output("manifest", "nodes")
     plane.kubectl("apply", "-f", "-", stdin=text)
-    wait_until(lambda: as_node(plane, "probe", "create", "--dry-run=server", "-f", "-", stdin=json.dumps(
-        node_object("probe", "v1.0.0"))).returncode != 0, "a refusal by the rule")
+    with node(plane, "probe", "v1.0.0"):
+        wait_until(lambda: patch_status(plane, "probe", {"phase": "Running"}).returncode != 0, "a refusal by the rule")
     yield plane
     plane.kubectl("delete", "-f", "-", stdin=text)
 
@@ -231,13 +231,32 @@ def join(plane: Plane, name: str, version: str) -> Any:
     return as_node(plane, name, "create", "--dry-run=server", "-f", "-", stdin=json.dumps(node_object(name, version)))
 
 
-def test_an_old_kubelet_cannot_join(rule: Plane, floor: Plane) -> None:
+def test_an_old_kubelet_cannot_join(floor: Plane) -> None:
     for version, joins in VERSIONS.items():
         done = join(floor, "fresh", version)
         assert (done.returncode == 0) == joins, (version, done.stderr)
         assert joins or "is below the minimum 1.30.0 of NodeVersionFloor cluster" in done.stderr, (version, done.stderr)
     # others are not concerned: an administrator, a cloud's controller
     floor.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(node_object("fresh", "v1.0.0")))
+
+
+def test_a_kubelet_that_restarts_learns_that_its_node_exists(rule: Plane, floor: Plane) -> None:
+    """A refusal would keep it from reporting its version, and its leases would keep the node Ready."""
+    with node(floor, "replaced", "v1.36.3"):
+        def answer() -> str:
+            return as_node(floor, "replaced", "create", "-f", "-", stdin=json.dumps(node_object("replaced", "v1.29.6"))).stderr
+
+        wait_until(lambda: "AlreadyExists" in answer(), "the conflict that a kubelet expects")
+        assert patch_status(floor, "replaced", {"nodeInfo": {"kubeletVersion": "v1.29.6"}}).returncode == 0, "its report"
+
+
+def test_reports_of_a_node_below_the_floor_are_judged_by_their_versions(rule: Plane, floor: Plane) -> None:
+    with node(floor, "reports", "v1.0.0"):
+        for version, passes in VERSIONS.items():
+            done = patch_status(floor, "reports", {"nodeInfo": {"kubeletVersion": version}})
+            assert (done.returncode == 0) == passes, (version, done.stderr)
+            if passes:
+                report(floor, "reports", "v1.0.0")
 
 
 def test_a_joining_node_is_judged_by_the_higher_one(rule: Plane, floor: Plane) -> None:
