@@ -40,9 +40,9 @@ const char *guard_floor_lock(const struct guard_store *store, const char *name, 
                                nd_floor_version_text(nd_floor_of_existing(&floor->floor), arena));
 }
 
-/* A kubelet registers at each start, and expects a conflict if its Node exists. A refusal would keep
- * it from reporting its version, so that an older one would not be found: existing nodes are judged
- * by their reports. */
+/* A kubelet registers at each start, and expects a conflict if its Node exists. A refusal would
+ * keep it from reporting its version, so that an older one would not be found: existing nodes are
+ * judged by their reports. */
 static void decide_join(const struct guard_store *store, const struct guard_review *review, struct nd_arena *arena,
                         struct guard_response *response) {
         const struct guard_floor *floor = guard_store_floor(store);

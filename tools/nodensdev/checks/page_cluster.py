@@ -69,6 +69,7 @@ guard() {{
         dpkg -i ./nodens_*.deb ./nodens-guard_*.deb >/dev/null 2>&1
         nodens-guard manifest crd | kubectl apply -f - >/dev/null
         wait_until kubectl wait --for=condition=Established crd/securitycontextconstraints.security.nodens.io --timeout=1s
+        wait_until kubectl wait --for=condition=Established crd/nodeversionfloors.security.nodens.io --timeout=1s
         nodens-guard manifest constraints rbac | kubectl apply -f - >/dev/null
         nodens-guard certificate --address 127.0.0.1 >/dev/null
         ln -s /etc/kubernetes/pki/ca.crt $files/client-ca.crt
@@ -80,6 +81,7 @@ guard() {{
         apiserver --admission-control-config-file=/etc/kubernetes/nodens-guard-admission.yaml
         nodens-guard manifest webhooks --url https://127.0.0.1:9443 --ca-file $files/ca.crt | kubectl apply -f - >/dev/null
         wait_until sh -c "systemctl show -p StatusText nodens-guard | grep -q 'ready: .*constraints'"
+        wait_until kubectl wait --for=condition=Settled nodeversionfloor/cluster --timeout=1s
 }}
 apiserver() {{
         sed -i "s|^ExecStart=.*|& $*|" /etc/systemd/system/kube-apiserver.service
