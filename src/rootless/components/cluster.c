@@ -258,6 +258,7 @@ static struct nd_error *choose_broker(const struct rootless_config *config, stru
 struct nd_error *rootless_cluster_check(const struct rootless_config *config, const char *machine,
                                         struct rootless_cluster *ret) {
         nd_cleanup(rootless_cluster_done) struct rootless_cluster c = {.machine = machine,
+                                                                       .name = config->name,
                                                                        .labels = config->labels,
                                                                        .max_pods = config->max_pods,
                                                                        .offset = config->offset,

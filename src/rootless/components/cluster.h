@@ -29,6 +29,7 @@ struct rootless_plane {
 
 struct rootless_cluster {
         enum rootless_runtime runtime;
+        const char *name;                     /* of the node: its host name */
         char *node_name;                      /* of the Node object */
         const char *node_ip;                  /* nullptr = chosen by the kubelet */
         const char *labels;                   /* nullptr = none */

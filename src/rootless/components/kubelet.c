@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kubelet.c - the stock kubelet in a node */
+#include <string.h>
+
 #include "base/json.h"
 #include "rootless/components/component.h"
 #include "rootless/components/pod-ids.h"
@@ -114,6 +116,18 @@ static void add_config(struct nd_json_out *out, const struct rootless_cluster *c
         nd_json_close(out, '}');
 }
 
+/* Without --node-ip the kubelet looks up the name of its Node object before it registers it. A DNS
+ * server that does not answer delays that by 20 s, and the kubelet creates its CSINode, without
+ * which the Node is not Ready, up to 2 minutes later. With the name in the node's own file it does
+ * not ask: it ignores the loopback address, and takes that of the default route. This must not hide
+ * an API server on the host, whose name is the default one of the Node object. */
+static bool server_has_name(const struct rootless_cluster *cluster) {
+        nd_autofree char *with_port = nd_format("//%s:", cluster->node_name),
+                         *without_port = nd_format("//%s\"", cluster->node_name);
+
+        return strstr(cluster->credentials.kubelet, with_port) || strstr(cluster->credentials.kubelet, without_port);
+}
+
 static struct nd_error *kubelet_files(const struct rootless_cluster *cluster, struct rootless_bindplan *plan) {
         nd_autotext struct nd_text text = ND_TEXT(CONFIG_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
@@ -127,6 +141,8 @@ static struct nd_error *kubelet_files(const struct rootless_cluster *cluster, st
                                    0600);
         if (*cluster->credentials.ca)
                 rootless_bindplan_add_text(plan, CLIENT_CA, cluster->credentials.ca, 0644);
+        if (!cluster->node_ip && !server_has_name(cluster))
+                rootless_bindplan_add_hosts(plan, cluster->name, cluster->node_name);
         return rootless_pod_ids_files(cluster, plan);
 }
 

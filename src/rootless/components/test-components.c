@@ -374,6 +374,32 @@ static void programs_are_found_in_the_users_directory_first([[maybe_unused]] voi
         assert_null(yyjson_doc_ptr_get(doc, "/fetchHelper"));
 }
 
+static void the_kubelet_finds_its_name_without_dns([[maybe_unused]] void **state) {
+        static const struct {
+                const char *node_name, *node_ip;
+                const char *last; /* line of /etc/hosts; nullptr = that of any node */
+        } cases[] = {
+                {"laptop", nullptr, "127.0.1.1 n laptop\n"}, {"laptop", "10.0.0.7", nullptr}, {"10.0.0.1", nullptr, nullptr}};
+
+        for (size_t i = 0; i < nd_count_of(cases); i++) {
+                scratch_directory top = machine();
+                struct rootless_config config = settings(top);
+                nd_autofree char *join = config.join;
+                nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+                nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {};
+                const char *hosts = nullptr;
+
+                config.node_name = (char *) cases[i].node_name;
+                config.node_ip = (char *) cases[i].node_ip;
+                make(top, &config, &cluster, &plan);
+                nd_vector_each (bind, &plan) {
+                        hosts = nd_streq(bind->target, "/etc/hosts") ? bind->source : hosts;
+                }
+                assert_int_equal(hosts != nullptr, cases[i].last != nullptr);
+                assert_true(!hosts || strstr(hosts, cases[i].last));
+        }
+}
+
 static void a_missing_program_is_named([[maybe_unused]] void **state) {
         scratch_directory top = machine();
         struct rootless_config config = settings(top);
@@ -562,6 +588,7 @@ int main(void) {
                 cmocka_unit_test(the_controllers_credentials_stay_outside),
                 cmocka_unit_test(a_kubeconfig_that_cannot_be_used_is_refused),
                 cmocka_unit_test(programs_are_found_in_the_users_directory_first),
+                cmocka_unit_test(the_kubelet_finds_its_name_without_dns),
                 cmocka_unit_test(a_missing_program_is_named),
                 cmocka_unit_test(containerd_is_configured_for_a_user_namespace),
                 cmocka_unit_test(invalid_settings_are_refused),

@@ -52,6 +52,13 @@ void rootless_bindplan_add_read_only(struct rootless_bindplan *plan, const char 
         bind->optional = true;
 }
 
+void rootless_bindplan_add_hosts(struct rootless_bindplan *plan, const char *name, const char *alias) {
+        nd_autofree char *text = nd_format("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s%s%s\n",
+                                           name, alias ? " " : "", alias ? alias : "");
+
+        add(plan, BIND_TEXT, "/etc/hosts", text);
+}
+
 void rootless_bindplan_add_text(struct rootless_bindplan *plan, const char *target, const char *text, unsigned mode) {
         add(plan, BIND_TEXT, target, text)->mode = mode;
 }
@@ -117,7 +124,7 @@ static void add_etc_entry(struct rootless_bindplan *plan, const struct rootless_
 }
 
 static struct nd_error *add_etc(struct rootless_bindplan *plan, const struct rootless_bindplan_facts *facts) {
-        nd_autofree char *path = nd_format("%s/etc", facts->machine), *hosts = nullptr, *hostname = nullptr;
+        nd_autofree char *path = nd_format("%s/etc", facts->machine), *hostname = nullptr;
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
         DIR *directory = opendir(path);
 
@@ -134,9 +141,8 @@ static struct nd_error *add_etc(struct rootless_bindplan *plan, const struct roo
         nd_vector_each (name, &names) {
                 add_etc_entry(plan, facts, *name);
         }
-        hosts = nd_format("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 %s\n", facts->name);
         hostname = nd_format("%s\n", facts->name);
-        add(plan, BIND_TEXT, "/etc/hosts", hosts);
+        rootless_bindplan_add_hosts(plan, facts->name, nullptr);
         add(plan, BIND_TEXT, "/etc/hostname", hostname);
         add(plan, BIND_TEXT, "/etc/resolv.conf", facts->resolv ? facts->resolv : "");
         add(plan, BIND_SYMLINK, "/etc/mtab", "../proc/self/mounts");

@@ -79,6 +79,9 @@ void rootless_bindplan_add_read_only(struct rootless_bindplan *plan, const char 
 /* Adds a file with our text. */
 void rootless_bindplan_add_text(struct rootless_bindplan *plan, const char *target, const char *text, unsigned mode);
 
+/* Adds the node's file of host names. alias is a second name of the node; nullptr = none. */
+void rootless_bindplan_add_hosts(struct rootless_bindplan *plan, const char *name, const char *alias);
+
 /* Prints one line per entry, for --dry-run. */
 void rootless_bindplan_print(const struct rootless_bindplan *plan, FILE *to);
 
