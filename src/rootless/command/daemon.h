@@ -24,6 +24,7 @@ struct rootless_daemon {
         struct rootless_ids ids;
         int pidfd;
         uint64_t since_us; /* when the command began */
+        bool launched;     /* this process has started the node, or tried to */
         bool signalled;    /* SIGTERM or SIGINT was received */
 };
 #define DAEMON_NONE ((struct rootless_daemon) {.node = NODE_NONE, .pidfd = -EBADF})

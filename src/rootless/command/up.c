@@ -116,6 +116,7 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         absent = rootless_node_open_init(&d->node, &d->record, &d->pidfd);
         if (absent) {
                 nd_try(rootless_daemon_check_ports(&d->config));
+                d->launched = true;
                 nd_try(rootless_daemon_launch(d));
         } else if (d->config.ephemeral) {
                 return nd_error_new(ND_EXISTS, 0,
@@ -142,14 +143,14 @@ static struct nd_error *foreground(struct rootless_daemon *d, const struct rootl
         return nullptr;
 }
 
-/* Ends the node of this launcher and removes all of its files. Another launcher's node, whose lock
- * we do not hold, stays. */
+/* Ends the node of this launcher and removes all of its files. A node that was running before us
+ * stays, whether we hold its lock or another launcher does. */
 static struct nd_error *leave_nothing(struct rootless_daemon *d, struct nd_error *error) {
         nd_autofree char *top = rootless_node_runtime_dir();
         nd_autoerror struct nd_error *failed = nullptr;
         siginfo_t end;
 
-        if (d->node.lock_fd < 0 || nd_error_code(error) == ND_EXISTS)
+        if (d->node.lock_fd < 0 || (d->pidfd >= 0 && !d->launched))
                 return error;
         rootless_services_end(nd_take_ptr(d->services));
         rootless_supervisor_free(nd_take_ptr(d->supervisor));
@@ -158,7 +159,7 @@ static struct nd_error *leave_nothing(struct rootless_daemon *d, struct nd_error
                 (void) waitid(P_PIDFD, (id_t) d->pidfd, &end, WEXITED);
         }
         rootless_node_clear(&d->node);
-        if (d->config.data && access(d->config.data, F_OK) == 0)
+        if (d->launched && d->config.data && access(d->config.data, F_OK) == 0)
                 failed = rootless_purge_data(&d->config);
         if (!failed)
                 failed = rootless_node_remove(&d->node);
