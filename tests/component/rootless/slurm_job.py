@@ -3,6 +3,7 @@
 
 Needs `tools/dev root slurm`, `tools/dev gobin kubernetes` and `tools/dev images own`.
 """
+import contextlib
 import json
 import os
 import shutil
@@ -18,6 +19,7 @@ from nodenstest.machine import HOME, PROGRAM
 
 SCRIPT = "/nodens/docs/examples/slurm-cluster.sh"
 OUTPUT = HOME / "job-output"
+ALIVE = ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING")      # states of a job that has not ended
 # Imports the image on every node, then runs a pod on each.
 WORKLOAD = f"""
 srun --overlap --ntasks-per-node=1 nodens-rootless shell --name "job-$SLURM_JOB_ID" -- {native.PROGRAMS}/nodens import {native.ARCHIVE}
@@ -50,10 +52,38 @@ def job() -> dict[str, Any]:
             "spec": {"completions": 3, "parallelism": 3, "template": {"metadata": {"labels": {"app": "each"}}, "spec": pod}}}
 
 
-def submit(*workload: str, options: tuple[str, ...] = ()) -> str:
+@pytest.fixture(autouse=True)
+def without_other_jobs(with_slurm: None) -> Iterator[None]:
+    """No test inherits a job of the one before, which would hold the hosts."""
+    yield
+    slurm.command("scancel", "--me", check=False)
+    until(lambda: slurm.states() == {"idle"}, 120, "the nodes are idle again")
+
+
+def until(condition: Any, seconds: float, what: str) -> None:
+    """Looks twice a second: each look starts processes, and the nodes need the machine's processors."""
+    machine.wait_for(condition, seconds, what, pause=0.5)
+
+
+def wait_in(number: str, condition: Any, what: str) -> None:
+    """Waits while the job runs. The limit is for a job that hangs; one that ends is reported at once, with its output."""
+    def reached() -> bool:
+        if condition():
+            return True
+        assert slurm.state_of(number) in ALIVE, f"job {number} has ended before {what}"
+        return False
+
+    try:
+        until(reached, 400, what)
+    except AssertionError:
+        print(f"job {number}: {slurm.state_of(number)}\n{OUTPUT.read_text()[-6000:] if OUTPUT.exists() else 'no output'}")
+        raise
+
+
+def submit(*workload: str, options: tuple[str, ...] = (), up: str = "") -> str:
     OUTPUT.unlink(missing_ok=True)
     env = machine.environment(NODENS_JOIN=str(native.KUBECONFIG), NODENS_PROGRAMS=str(native.PROGRAMS), KUBECONFIG=str(native.KUBECONFIG),
-                              NODENS_UP=f"--bind {native.ARCHIVE}:ro")
+                              NODENS_UP=f"--bind {native.ARCHIVE}:ro {up}")
     done = slurm.command("sbatch", "--parsable", f"--output={OUTPUT}", *options, SCRIPT, *workload, env=env)
     return done.stdout.strip()
 
@@ -63,18 +93,9 @@ def nodes(number: str) -> list[str]:
     return [one["metadata"]["name"] for one in listed if native.node_ready(one["metadata"]["name"])]
 
 
-def wait_for_nodes(number: str) -> None:
-    try:
-        machine.wait_for(lambda: len(nodes(number)) == 3, 240, "three nodes are ready")
-    except AssertionError:
-        print(OUTPUT.read_text()[-6000:])
-        raise
-
-
 def wait_for_end(number: str, seconds: float) -> str:
-    machine.wait_for(lambda: slurm.state_of(number) not in ("PENDING", "RUNNING", "CONFIGURING", "COMPLETING"), seconds,
-                     "the job has ended")
-    machine.wait_for(lambda: slurm.states() == {"idle"}, 120, "the nodes are idle again")
+    until(lambda: slurm.state_of(number) not in ALIVE, seconds, "the job has ended")
+    until(lambda: slurm.states() == {"idle"}, 120, "the nodes are idle again")
     return slurm.state_of(number)
 
 
@@ -120,6 +141,10 @@ def daemons() -> int:
     return sum("sleep 4711" in words and "sh -c" not in words for words in processes().values())
 
 
+def wait_for_daemons(number: str) -> None:
+    wait_in(number, lambda: daemons() == 2 * len(slurm.HOSTS), "two daemons run on each host")
+
+
 def test_a_job_runs_on_three_nodes_and_leaves_nothing() -> None:
     before = set(os.listdir(HOME))
     number = submit("sh", "-ec", WORKLOAD)
@@ -155,8 +180,8 @@ def expect_known_to_slurm(number: str) -> None:
 def test_processes_are_the_jobs_for_slurm_and_scancel_leaves_nothing() -> None:
     number = submit_with_daemons()
     try:
-        wait_for_nodes(number)
-        machine.wait_for(lambda: daemons() == 6, 60, "the daemons run")
+        wait_for_daemons(number)
+        assert len(nodes(number)) == 3, "the command runs before all nodes are Ready"
         expect_known_to_slurm(number)
     finally:
         slurm.command("scancel", number)
@@ -165,15 +190,17 @@ def test_processes_are_the_jobs_for_slurm_and_scancel_leaves_nothing() -> None:
 
 
 def test_the_time_limit_leaves_nothing() -> None:
-    number = submit_with_daemons(options=("--time=1",))
-    machine.wait_for(lambda: daemons() == 6, 60, "the daemons run")
+    """The limit is set when the nodes run, so that it cannot be over before, on a machine of any speed."""
+    number = submit_with_daemons()
+    wait_for_daemons(number)
+    slurm.command("scontrol", "update", f"JobId={number}", "TimeLimit=1")
     assert wait_for_end(number, 240) == "TIMEOUT"
     expect_nothing()
 
 
 def test_sigkill_leaves_no_process_and_only_records() -> None:
     number = submit_with_daemons()
-    machine.wait_for(lambda: daemons() == 6, 120, "the daemons run")
+    wait_for_daemons(number)
     slurm.command("scancel", "--signal=KILL", "--full", number)
     wait_for_end(number, 120)
     end = time.monotonic() + 30
@@ -185,24 +212,42 @@ def test_sigkill_leaves_no_process_and_only_records() -> None:
     expect_nothing()
 
 
+def parent(pid: int) -> int:
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    return 0
+
+
 def launchers() -> list[int]:
-    return [pid for pid, words in processes().items() if words.startswith("nodens-rootless up ")]
+    """The processes that Slurm started; init of a node is a copy of its launcher, with the same words."""
+    found = {pid for pid, words in processes().items() if words.startswith("nodens-rootless up ")}
+    return [pid for pid in found if parent(pid) not in found]
 
 
 def test_a_launcher_that_is_killed_ends_its_node_and_the_job() -> None:
     number = submit_with_daemons()
-    machine.wait_for(lambda: daemons() == 6 and len(launchers()) == 3, 120, "the daemons run")
+    wait_for_daemons(number)
+    assert len(launchers()) == len(slurm.HOSTS)
     machine.kill(launchers()[0])
-    assert wait_for_end(number, 120) in ("FAILED", "COMPLETED", "CANCELLED")
+    assert wait_for_end(number, 120) == "FAILED"
+    assert "a node of the job has ended" in OUTPUT.read_text()
     on_hosts("rm -rf /run/user/1234/nodens")      # of the killed one
     expect_nothing()
 
 
 def test_two_jobs_of_the_user_on_one_host_are_two_nodes() -> None:
-    first, second = (submit("sleep", "600", options=("--nodes=1", "--nodelist=alpha", "--ntasks=1", "--cpus-per-task=1")) for _ in range(2))
-    machine.wait_for(lambda: len(launchers()) == 2, 120, "two nodes run on one host")
+    """Nodes of one host share its address: the second needs other ports, and is refused without."""
+    one = ("--nodes=1", "--nodelist=alpha", "--ntasks=1", "--cpus-per-task=1")
+    first = submit("sleep", "600", options=one)
+    wait_in(first, lambda: len(nodes(first)) == 1, "the first node is Ready")
+    refused = submit("sleep", "600", options=one)
+    until(lambda: slurm.state_of(refused) == "FAILED", 120, "the second job fails")
+    assert "choose other ports with --offset" in OUTPUT.read_text(), OUTPUT.read_text()[-3000:]
+    second = submit("sleep", "600", options=one, up="--offset 100")
+    wait_in(second, lambda: len(nodes(second)) == 1, "two nodes are Ready on one host")
+    assert len(nodes(first)) == 1 and len(launchers()) == 2
     slurm.command("scancel", second)
-    machine.wait_for(lambda: len(launchers()) == 1, 90, "one of them has ended")
+    until(lambda: len(launchers()) == 1, 90, "one of them has ended")
     assert slurm.state_of(first) == "RUNNING"
     slurm.command("scancel", first)
     wait_for_end(first, 120)

@@ -279,12 +279,12 @@ def alive(pid: int) -> bool:
         return False
 
 
-def wait_for(condition: Any, seconds: float = LIMIT, what: str = "") -> None:
+def wait_for(condition: Any, seconds: float = LIMIT, what: str = "", pause: float = 0.02) -> None:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():
             return
-        time.sleep(0.02)
+        time.sleep(pause)
     raise AssertionError(f"does not become true within {seconds} s: {what}")
 
 
