@@ -21,35 +21,28 @@ CONTROL = 19700                        # a server on the host, outside the node,
 HELPER = "helper"                      # pasta alone, without the unit that supervises it
 
 
-# Each kill waits until the last one is repaired: what is measured is the absence after one kill.
-ANSWER = f"until curl -sf -m 2 -o /dev/null http://{HOST}:{OUTSIDE}/hostname; do :; done"
-# Kills a unit as often as asked, each time when its next process is ready.
+# One kill, of a process that is not the one killed before. It waits before the kill and not after it: each look is a
+# request to the user manager, which at that time starts the next process, on the guest's only CPU.
 KILL_UNIT = """
-for i in $(seq {kills}); do
-    old=$(systemctl --user show --value -p MainPID {unit})
-    systemctl --user kill --signal=KILL {unit}
-    until new=$(systemctl --user show --value -p MainPID {unit}); test "$new" -ne 0 -a "$new" -ne "$old" &&
-            test "$(systemctl --user show --value -p ActiveState {unit})" = active; do sleep 0.05; done
-    {answer}
-done
+until test "$(systemctl --user show --value -p ActiveState {unit})" = active &&
+        pid=$(systemctl --user show --value -p MainPID {unit}) && test $pid -ne 0 -a $pid -ne {last}; do sleep 0.2; done
+systemctl --user kill --signal=KILL {unit}
+echo $pid
 """
 HELPER_PID = "nodens-rootless status --json | python3 -c 'import json, sys; print(json.load(sys.stdin)[0][\"helper\"])'"
 KILL_HELPER = f"""
-for i in $(seq {{kills}}); do
-    old=$({HELPER_PID}); kill -KILL $old
-    until new=$({HELPER_PID}); test "$new" -ne 0 -a "$new" -ne "$old"; do sleep 0.05; done
-    {{answer}}
+until pid=$({HELPER_PID}) && test $pid -ne 0 -a $pid -ne {{last}}; do sleep 0.2; done
+kill -KILL $pid
+echo $pid
+"""
+# The launcher of a node without units. It adopts the node of its predecessor.
+READY = """
+until nodens-rootless status --json | grep -q '"ready": *true'; do
+    kill -0 $(cat launcher.pid) || { tail -n 5 launch.log; exit 1; }
+    sleep 0.2
 done
 """
-# The launcher of a node without systemd. It adopts the node of its predecessor.
-KILL_LAUNCHER = """
-for i in $(seq {kills}); do
-    kill -KILL $(cat launcher.pid)
-    ./launch
-    until nodens-rootless status --json | grep -q '"ready": *true'; do sleep 0.1; done
-    {answer}
-done
-"""
+KILL_LAUNCHER = "pid=$(cat launcher.pid); test $pid -ne {last}; kill -KILL $pid; ./launch; {ready} echo $pid"
 
 
 def prepare(alice: Alice) -> dict[str, int]:
@@ -67,9 +60,12 @@ def prepare(alice: Alice) -> dict[str, int]:
     return ports
 
 
-def kill(alice: Alice, part: str, kills: int) -> None:
-    script = {HELPER: KILL_HELPER, "launcher": KILL_LAUNCHER}.get(part, KILL_UNIT)
-    alice.on_host(script.format(kills=kills, unit=alice.unit(part), answer=ANSWER), timeout=60 + 40 * kills)
+def kill(alice: Alice, part: str, kills: int, traffic: Traffic) -> None:
+    """Each kill waits for answers of all ports to clients outside: what is measured is the absence after one kill."""
+    script, last = {HELPER: KILL_HELPER, "launcher": KILL_LAUNCHER}.get(part, KILL_UNIT), 0
+    for _ in range(kills):
+        last = int(alice.on_host("set -e; " + script.format(unit=alice.unit(part), last=last, ready=READY)).split()[-1])
+        traffic.settle()
 
 
 def check_ports(traffic: Traffic, ports: dict[str, int], part: str, kills: int) -> None:
@@ -97,8 +93,7 @@ def go_on(alice: Alice, part: str, kills: int) -> None:
     """Kills a part under traffic. The pod of before lives on, its ports answer, and new pods start."""
     ports, before = prepare(alice), alice.life("web")
     with watched(alice, ports) as traffic:
-        kill(alice, part, kills)
-        traffic.settle()
+        kill(alice, part, kills, traffic)
         check_ports(traffic, ports, part, kills)
     alice.until(alice.node_ready, "the node being Ready")
     alice.pod("later", container(FOREVER))
@@ -113,11 +108,12 @@ def test_pods_and_ports_go_on_when_a_part_is_killed(alice: Alice, part: str, kil
 
 
 def test_pods_and_ports_go_on_when_the_launcher_is_killed(alice: Alice, kills: int) -> None:
-    """Without systemd, one process starts the others: `up --foreground`."""
+    """Without units, one process starts the others: `up --foreground`, which needs a delegated cgroup."""
     alice.on_host("nodens-rootless down")
     command = alice.on_host("tail -1 join").removeprefix("exec ").replace(" up ", " up --foreground ", 1).strip()
-    script = f"#!/bin/sh\n{command} >>launch.log 2>&1 </dev/null &\necho $! >launcher.pid\n"
-    alice.on_host(f"printf %s {shlex.quote(script)} >launch; chmod +x launch; ./launch", timeout=600)
+    scope = "systemd-run --user --quiet --scope -p Delegate=yes"
+    script = f"#!/bin/sh\n{scope} {command} >>launch.log 2>&1 </dev/null &\necho $! >launcher.pid\n"
+    alice.on_host(f"printf %s {shlex.quote(script)} >launch; chmod +x launch; ./launch; {READY}", timeout=600)
     try:
         alice.until(alice.node_ready, "the node being Ready")
         go_on(alice, "launcher", kills)
