@@ -4,10 +4,10 @@
  *
  *      load PORT PATH FILE CONNECTIONS SECONDS [RATE]
  *
- * FILE has a review on every line. Each connection is a thread that sends one, reads the answer and
- * continues: at full speed or, with a rate, at its share of that many a second. Prints a line of
- * JSON: number, rate, and the times from the first byte sent to the last byte received, in
- * microseconds. An answer with another status than 200 ends the run. */
+ * FILE has a review on every line. Each connection is a thread that begins at a line of its own,
+ * sends one, reads the answer and continues: at full speed or, with a rate, at its share of that
+ * many a second. Prints a line of JSON: number, rate, and the times from the first byte sent to the
+ * last byte received, in microseconds. An answer with another status than 200 ends the run. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
@@ -173,7 +173,7 @@ static void *work(void *userdata) {
         uint64_t due = plan.begin_ns + (step > 0 ? step * c->number / plan.connections : 0), begun;
 
         sleep_until(plan.begin_ns);
-        for (size_t i = c->number * 37; c->count < TIMES; i++) {
+        for (size_t i = c->number * plan.body_count / plan.connections; c->count < TIMES; i++) {
                 if (step > 0)
                         sleep_until(due);
                 due += step;

@@ -57,6 +57,19 @@ def guard_reviews(args: argparse.Namespace) -> int:
     return 0
 
 
+def version_floor(args: argparse.Namespace) -> int:
+    from . import floor
+    data = floor.run(args.seconds)
+    path = floor.save(data)
+    if not args.no_page:
+        floor.write_document(data)
+    print(floor.as_text(data))
+    for line in floor.misses(data):
+        print(f"not reached: {line}")
+    print(f"\n{path.relative_to(TOP)}" + ("" if args.no_page else f" and {floor.DOCUMENT.relative_to(TOP)}"))
+    return 0
+
+
 def rootless_nodes(args: argparse.Namespace) -> int:
     from . import rootless
     data = rootless.run(args.rounds)
@@ -106,13 +119,14 @@ def draw_pictures(args: argparse.Namespace) -> int:
 
 
 ACTIONS = {"cri": cri, "growth": fill_node, "probes": ask_containers, "images": pull_images, "guard": guard_reviews,
-           "rootless": rootless_nodes, "compare": compare, "report": write_report, "pictures": draw_pictures}
+           "floor": version_floor, "rootless": rootless_nodes, "compare": compare, "report": write_report, "pictures": draw_pictures}
 PURPOSES = {
     "cri": "start and end of pods, memory and restart, beside the bare engine, in a guest: 10 minutes",
     "growth": "one more pod, memory and restart on a node with 0 to 250 pods, natively",
     "probes": "commands in, and statistics of, 200 running containers, in a guest",
     "images": "pull of a large image, natively",
     "guard": "admission reviews; writes docs/guard-benchmarks.md",
+    "floor": "the authorizer, and admission that asks an API server; writes docs/floor-benchmarks.md",
     "rootless": "networks and ports of rootless nodes; writes docs/benchmarks-rootless.md",
     "compare": "whether the two newest runs of cri agree",
     "report": "write docs/benchmarks.md from the newest runs of cri, growth, probes and images",
@@ -136,9 +150,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--userns", choices=("on", "off", "both"), default="both",
                         help="cri: pods with a user namespace, without, or both (default: both)")
     parser.add_argument("--kernel", choices=("uml", "debian"), default="uml", help="cri, probes: of the guest (default: uml)")
-    parser.add_argument("--seconds", type=int, default=8, help="guard: of each load (default: 8)")
+    parser.add_argument("--seconds", type=int, default=8, help="guard, floor: of each load (default: 8)")
     parser.add_argument("--kyverno", action="store_true", help="guard: beside Kyverno as well, which takes long to build the first time")
-    parser.add_argument("--no-page", action="store_true", help="guard: leave the page in docs/ as it is")
+    parser.add_argument("--no-page", action="store_true", help="guard, floor: leave the page in docs/ as it is")
 
 
 def run(args: argparse.Namespace) -> int:
