@@ -210,7 +210,7 @@ static char *path_of(const struct guard_watches *w, enum guard_kind kind) {
         static const char *const paths[] = {
                 [GUARD_KIND_CONSTRAINT] = nullptr, /* its group is configured */
                 [GUARD_KIND_NAMESPACE] = "/api/v1/namespaces",
-                [GUARD_KIND_FLOOR] = "/apis/" GUARD_FLOOR_GROUP "/v1/nodeversionfloors",
+                [GUARD_KIND_FLOOR] = ("/apis/" GUARD_FLOOR_GROUP "/v1/nodeversionfloors"),
                 [GUARD_KIND_NODE] = "/api/v1/nodes",
                 [GUARD_KIND_RUNTIME_CLASS] = "/apis/node.k8s.io/v1/runtimeclasses",
                 [GUARD_KIND_ROLE] = "/apis/rbac.authorization.k8s.io/v1/roles",

@@ -409,22 +409,24 @@ static void arm(struct generation *generation, uint64_t wait_us) {
         (void) sd_event_source_set_enabled(generation->timer, SD_EVENT_ONESHOT);
 }
 
-static void run(struct generation *generation) {
+/* Returns false if the generation has ended and was freed. */
+static bool run(struct generation *generation) {
         int64_t wait_ms = 0;
 
         for (int turn = 0; wait_ms == 0 && turn < TURNS; turn++) {
                 (void) MHD_run(generation->daemon);
                 if (retire(generation))
-                        return;
+                        return false;
                 wait_ms = MHD_get_timeout64s(generation->daemon);
         }
         if (wait_ms >= 0)
                 arm(generation, (uint64_t) wait_ms * ND_MS_US);
+        return true;
 }
 
 static int on_ready([[maybe_unused]] sd_event_source *source, [[maybe_unused]] int fd, [[maybe_unused]] uint32_t events,
                     void *userdata) {
-        run(userdata);
+        (void) run(userdata);
         return 0;
 }
 
@@ -432,7 +434,7 @@ static int on_timer([[maybe_unused]] sd_event_source *source, [[maybe_unused]] u
         struct generation *generation = userdata;
 
         generation->due_us = UINT64_MAX;
-        run(generation);
+        (void) run(generation);
         return 0;
 }
 
@@ -589,8 +591,8 @@ size_t guard_server_connections(const struct guard_server *server) {
 static void close_listener(struct guard_server *server) {
         struct generation *newest = server->generations.items[server->generations.count - 1];
 
-        run(newest);
-        stop_accepting(newest);
+        if (run(newest))
+                stop_accepting(newest);
         nd_close_fd(&server->fd);
 }
 
