@@ -68,20 +68,21 @@ guard() {{
         server=$(kubectl config view --minify -o jsonpath='{{.clusters[0].cluster.server}}')
         dpkg -i ./nodens_*.deb ./nodens-guard_*.deb >/dev/null 2>&1
         nodens-guard manifest crd | kubectl apply -f - >/dev/null
-        wait_until kubectl wait --for=condition=Established crd/securitycontextconstraints.security.nodens.io --timeout=1s
-        wait_until kubectl wait --for=condition=Established crd/nodeversionfloors.security.nodens.io --timeout=1s
+        wait_until kubectl wait --for=condition=Established crd/securitycontextconstraints.security.nodens.io \\
+                crd/nodeversionfloors.security.nodens.io --timeout=1s
         nodens-guard manifest constraints rbac | kubectl apply -f - >/dev/null
         nodens-guard certificate --address 127.0.0.1 >/dev/null
         ln -s /etc/kubernetes/pki/ca.crt $files/client-ca.crt
         nodens-guard manifest guard-kubeconfig --server "$server" >$files/kubeconfig
-        systemctl start nodens-guard-token.service
-        systemctl start nodens-guard
         nodens-guard manifest admission >/etc/kubernetes/nodens-guard-admission.yaml
         nodens-guard manifest kubeconfig --url https://127.0.0.1:9443 >/etc/kubernetes/nodens-guard.kubeconfig
         apiserver --admission-control-config-file=/etc/kubernetes/nodens-guard-admission.yaml
+        wait_until kubectl get securitycontextconstraints,nodeversionfloors
+        systemctl start nodens-guard-token.service
+        systemctl start nodens-guard
         nodens-guard manifest webhooks --url https://127.0.0.1:9443 --ca-file $files/ca.crt | kubectl apply -f - >/dev/null
         wait_until sh -c "systemctl show -p StatusText nodens-guard | grep -q 'ready: .*constraints'"
-        wait_until kubectl wait --for=condition=Settled nodeversionfloor/cluster --timeout=1s
+        wait_until kubectl wait nodeversionfloor/cluster --for=condition=Settled --timeout=1s
 }}
 apiserver() {{
         sed -i "s|^ExecStart=.*|& $*|" /etc/systemd/system/kube-apiserver.service
