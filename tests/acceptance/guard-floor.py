@@ -14,11 +14,11 @@ from nodensdev.project import TOP
 MINUTE = 60
 WORKLOADS_LEAST, FINDINGS = 40, 7
 EXPORTED = 80       # pods whose verdicts are compared, at least
-TASKS = ("require-user-namespaces", "rootful-images", "podman-in-a-pod", "from-openshift", "from-psp", "guard-operate", "guard-remove")
+TASKS = ("require-user-namespaces", "rootful-images", "podman-in-a-pod", "from-openshift", "from-psp", "guard-operate", "version-floor",
+         "pod-security-labels", "guard-remove")
 
 # Points of the issue that have no check here, because what they are about does not exist or was not measured.
 PENDING = (
-    "synchronisation of pod security labels",
 )
 
 
@@ -47,6 +47,14 @@ def chart(proof: Proof) -> None:
     output = proof.dev("test", "guard-chart", timeout=45 * MINUTE).stdout
     passed(proof, output, 6)
     for line in re.findall(r"^\.*((?:upgrade and rollback|rotation|a deleted replica|kubectl get events): .*)$", output, re.MULTILINE):
+        proof.figure("seen", line)
+
+
+@check("point 4: guards are replaced under load and no review fails; labels of pod security follow grants, and never exceed them")
+def replaced(proof: Proof) -> None:
+    output = proof.dev("test", "guard", "-k", "test_drain or test_label_sync", timeout=25 * MINUTE).stdout
+    passed(proof, output, 14)
+    for line in re.findall(r"^\.*(three replicas ended: .*)$", output, re.MULTILINE):
         proof.figure("seen", line)
 
 
