@@ -98,7 +98,10 @@ def loads(plane: Plane, *names: str) -> Iterator[list[Load]]:
 
 
 def fall(plane: Plane, name: str) -> float:
-    """A node reports an old version, by the administrator: its own reports may not arrive. Returns when the API server has it."""
+    """A node reports an old version, by the administrator: its own reports may not arrive. Returns when the API server has it.
+
+    The policy about reports must not refuse it, not even right after a start of the API server.
+    """
     report(plane, name, "v1.29.6")
     return time.monotonic()
 
@@ -344,7 +347,7 @@ def test_the_authority_of_the_authorizer_is_replaced_under_load(cast: Plane) -> 
         failed = [one for one in served if one.status != 200]
         assert not falls.allowed(moment) and process.poll() is None
         print(f"\nrotation: {len(served)} requests of a node, {len(failed)} failed: {sorted({one.status for one in failed})}")
-        assert len(served) > 100 and not failed
+        assert len(served) > 30 and not failed
         for end, text in kept.items():
             (pki / f"webhook-authorizer.{end}").write_text(text)
         wait_until(lambda: serial(cast) == before, "the former certificate")
