@@ -17,8 +17,8 @@ KNOWN = {"idle memory of our own processes and the network helper": Miss(
 # Points of the issue that have no check here, because what they are about does not exist or was not measured.
 PENDING = (
     "flannel in place of the list of nodes: its version 0.26.7 does not build without cgo, which the testbed's programs do without",
-    "ports away for at most 2 s after each kill on an overloaded host: at a load average of 12 on two CPUs, 3.1 s after a kill of "
-    "kube-proxy and 3.4 s after one of the network's unit, of 50 each; at most 1.8 s in all other runs (docs/rootless.md)",
+    "ports away for at most 2 s after each kill, in every run: 3.1 s after a kill of kube-proxy and 3.4 s after one of "
+    "the network's unit, each in one of three runs, cause not found; at most 1.8 s in all other runs (docs/rootless.md)",
     "upstream's sets userns and conformance-node on the rootless node: not run to their end; node: 249 of 250, the last one after a fix",
     "root of a node with slirp4netns, which is not the default, reaches the host's loopback",
 )
