@@ -79,7 +79,8 @@ def test_no_webhook_that_refuses_reaches_kube_system_or_the_guard_itself(chart: 
         for hook in chart[f"{kind}WebhookConfiguration//nodens-guard"]["webhooks"]:
             rules = [rule for rule in hook["rules"] if rule["resources"] != ["namespaces"]]
             if all(rule["scope"] == "Cluster" for rule in rules) and rules:
-                assert rules[0]["resources"] in (["nodeversionfloors"], ["certificatesigningrequests"])
+                assert rules[0]["resources"] in (["nodeversionfloors"], ["certificatesigningrequests"], ["nodes"])
+                assert hook["failurePolicy"] == "Ignore" or rules[0]["resources"] != ["nodes"], "nodes must be able to join without a guard"
                 continue
             selected = hook["namespaceSelector"]["matchExpressions"][0]
             if rules and not hook["name"].startswith("pod-security"):
@@ -87,7 +88,7 @@ def test_no_webhook_that_refuses_reaches_kube_system_or_the_guard_itself(chart: 
             assert hook["timeoutSeconds"] <= 5 and hook["sideEffects"] == "None"
     hooks = {hook["name"]: hook for hook in chart["ValidatingWebhookConfiguration//nodens-guard"]["webhooks"]}
     assert [name for name, hook in hooks.items() if "matchConditions" in hook] == [
-        "enforce.security.nodens.io", "warn.security.nodens.io", "node-certificates.security.nodens.io"]
+        "enforce.security.nodens.io", "warn.security.nodens.io", "nodes.security.nodens.io", "node-certificates.security.nodens.io"]
 
 
 def test_the_guard_may_write_only_objects_with_known_names(chart: dict[str, Object]) -> None:
