@@ -40,8 +40,8 @@ const char *nd_floor_version_text(const struct nd_floor_version *version, struct
 int nd_floor_version_compare(const struct nd_floor_version *a, const struct nd_floor_version *b);
 /* Whether there is a minimum. */
 bool nd_floor_version_is_set(const struct nd_floor_version *minimum);
-/* Whether a kubelet that reports this text is new enough. Without a version that can be read, it is
- * only if there is no minimum. */
+/* Whether a kubelet that reports this text is new enough. Text that is not a version
+ * meets only the empty minimum. */
 bool nd_floor_meets(const struct nd_floor_version *minimum, const char *kubelet_version);
 
 /* Relaxations of the guard. */

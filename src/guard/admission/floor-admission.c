@@ -8,6 +8,7 @@ enum {
         REFUSAL_BYTES = 4096,
 };
 
+#define BROKEN "the version floor cannot be read: correct NodeVersionFloor " ND_FLOOR_NAME
 #define NODE_PREFIX "system:node:"
 #define NODE_GROUP "system:nodes"
 
@@ -28,7 +29,7 @@ const char *guard_floor_lock(const struct guard_store *store, const char *name, 
         if (!floor)
                 return nullptr;
         if (floor->is_broken)
-                return "the version floor cannot be read: correct NodeVersionFloor " ND_FLOOR_NAME;
+                return BROKEN;
         if (!nd_floor_version_is_set(nd_floor_of_joining(&floor->floor)))
                 return nullptr;
         if (!node)
@@ -53,8 +54,7 @@ static void decide_join(const struct guard_store *store, const struct guard_revi
         if (!floor || !guard_floor_is_node(&review->user) || guard_store_node(store, guard_floor_node_of(&review->user)))
                 return;
         if (floor->is_broken) {
-                guard_response_deny(response, 403, "Forbidden",
-                                    "the version floor cannot be read: correct NodeVersionFloor " ND_FLOOR_NAME);
+                guard_response_deny(response, 403, "Forbidden", BROKEN);
                 return;
         }
         minimum = nd_floor_of_joining(&floor->floor);

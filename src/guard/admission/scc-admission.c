@@ -131,18 +131,9 @@ bool guard_admission_is_open(const struct guard_admission *a) {
 
 /* ---- access ---- */
 
-static bool is_listed(const struct nd_scc *scc, const struct guard_subject *subject) {
-        if (nd_shape_texts_have(&scc->users, subject->name))
-                return true;
-        for (size_t i = 0; i < subject->groups.count; i++)
-                if (nd_shape_texts_have(&scc->groups, subject->groups.items[i]))
-                        return true;
-        return false;
-}
-
 static bool is_known_to_be_allowed(const struct guard_admission *a, const struct nd_scc *scc,
                                    const struct guard_subject *subject) {
-        return is_listed(scc, subject) ||
+        return guard_subject_is_listed(subject, scc) ||
                (a->rbac_is_fresh && guard_rbac_allows(a->rbac, subject, a->review->namespace, scc->metadata.name));
 }
 
@@ -177,7 +168,8 @@ static bool is_allowed_by_review(struct guard_admission *a, const struct nd_scc 
 }
 
 static bool is_granted(const struct guard_admission *a, const struct nd_scc *scc, const struct guard_subject *subject) {
-        return is_listed(scc, subject) || guard_rbac_allows(a->rbac, subject, a->review->namespace, scc->metadata.name);
+        return guard_subject_is_listed(subject, scc) ||
+               guard_rbac_allows(a->rbac, subject, a->review->namespace, scc->metadata.name);
 }
 
 /* For advice: what is known without another access review. The index counts even if it is not
@@ -214,18 +206,6 @@ static bool is_open(void *userdata) {
         return guard_admission_is_open(userdata);
 }
 
-static struct guard_subject account_subject(struct guard_admission *a, const char *namespace, const char *name,
-                                            bool authenticated) {
-        const char **groups = nd_arena_alloc(a->arena, 3, sizeof *groups);
-
-        groups[0] = "system:serviceaccounts";
-        groups[1] = nd_arena_format(a->arena, "system:serviceaccounts:%s", namespace);
-        groups[2] = "system:authenticated";
-        return (struct guard_subject) {.name = nd_arena_format(a->arena, "system:serviceaccount:%s:%s", namespace, name),
-                                       .uid = "",
-                                       .groups = {.items = groups, .count = authenticated ? 3 : 2}};
-}
-
 /* Sets the account as which a pod will run, and the user who creates it. For exec only the rights
  * of the requesting user count. The pods of a template get the account that the API server would
  * fill in, and are created by a controller. */
@@ -239,10 +219,10 @@ static void set_subjects(struct guard_admission *a, const struct nd_pod *pod) {
         if (controller && *account == '\0')
                 account = "default";
         if (*account && !is_connect(a->review))
-                a->service_account = account_subject(a, a->review->namespace, account, false);
+                a->service_account = guard_subject_of_account(a->review->namespace, account, false, a->arena);
         if (controller)
-                a->user = controller->account ? account_subject(a, "kube-system", controller->account, true)
-                                              : account_subject(a, a->review->namespace, account, true);
+                a->user = controller->account ? guard_subject_of_account("kube-system", controller->account, true, a->arena)
+                                              : guard_subject_of_account(a->review->namespace, account, true, a->arena);
 }
 
 /* ---- choosing a constraint ---- */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "guard/authorizer/authorizer-routes.h"
 
-#include <string.h>
-
 #include "guard/authorizer/authorizer.h"
 
 enum {
@@ -11,10 +9,6 @@ enum {
 };
 
 #define PATH "/authorize"
-
-static void respond_plain(struct guard_exchange *exchange, unsigned status, const char *text) {
-        guard_exchange_respond(exchange, status, "text/plain", text, strlen(text));
-}
 
 static void respond_metrics(const struct guard_authorizer_routes *r, struct guard_exchange *exchange) {
         nd_autotext struct nd_text text = ND_TEXT(METRICS_BYTES);
@@ -49,7 +43,7 @@ static void on_review(const struct guard_authorizer_routes *r, struct guard_exch
         error = guard_access_request_decode(bytes, length, &arena, &request);
         if (error) {
                 r->metrics->unreadable++;
-                respond_plain(exchange, 400, nd_error_text(error));
+                guard_routes_respond_plain(exchange, 400, nd_error_text(error));
                 return;
         }
         denial = guard_authorizer_decide(r->store, guard_watches_are_ready(r->watches), &request, &arena);
@@ -61,19 +55,16 @@ static void on_review(const struct guard_authorizer_routes *r, struct guard_exch
 void guard_authorizer_routes_handle(struct guard_exchange *exchange, void *userdata) {
         const char *method = guard_exchange_method(exchange), *path = guard_exchange_path(exchange);
         struct guard_authorizer_routes *r = userdata;
-        bool ready = guard_health_is_ready(r->health);
 
         guard_health_update(r->health);
-        if (nd_streq(path, "/healthz") || nd_streq(path, "/livez"))
-                respond_plain(exchange, 200, "ok\n");
-        else if (nd_streq(path, "/readyz"))
-                respond_plain(exchange, ready ? 200 : 503, ready ? "ok\n" : "not ready\n");
-        else if (nd_streq(path, "/metrics"))
+        if (guard_routes_answer_probe(r->health, exchange))
+                return;
+        if (nd_streq(path, "/metrics"))
                 respond_metrics(r, exchange);
         else if (!nd_streq(path, PATH))
-                respond_plain(exchange, 404, "not found\n");
+                guard_routes_respond_plain(exchange, 404, "not found\n");
         else if (!nd_streq(method, "POST"))
-                respond_plain(exchange, 405, "method not allowed: send a SubjectAccessReview by POST\n");
+                guard_routes_respond_plain(exchange, 405, "method not allowed: send a SubjectAccessReview by POST\n");
         else
                 on_review(r, exchange);
 }

@@ -16,10 +16,6 @@
  * Invariant  a namespace is annotated with a block only when its bit is in the record. */
 #include "guard/cluster/allocator.h"
 
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
-
 #include "base/assert.h"
 #include "base/clock.h"
 #include "guard/cluster/ranges.h"
@@ -132,18 +128,13 @@ static void write_lease(struct guard_allocator *a, const char *version) {
         nd_autofree char *path = path_of(a, "/apis/coordination.k8s.io/v1", "leases", version ? LEASE : "");
         nd_autotext struct nd_text body = ND_TEXT(BODY_BYTES);
         struct nd_json_out out = {.text = &body};
-        uint64_t now = nd_clock_wall_ns();
-        time_t seconds = (time_t) (now / 1000000000);
-        char date[32], when[48];
-        struct tm parts;
+        char now[ND_CLOCK_TEXT];
 
-        (void) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &parts));
-        (void) snprintf(when, sizeof when, "%s.%06uZ", date, (unsigned) (now % 1000000000 / 1000));
         write_head(&out, "coordination.k8s.io/v1", "Lease", LEASE, version);
         nd_json_open(&out, "spec", '{');
         nd_json_string(&out, "holderIdentity", a->settings.identity);
         nd_json_number(&out, "leaseDurationSeconds", LEASE_SECONDS);
-        nd_json_string(&out, "renewTime", when);
+        nd_json_string(&out, "renewTime", nd_clock_text_us(nd_clock_wall_ns(), now));
         nd_json_close(&out, '}');
         nd_json_close(&out, '}');
         send(a, version ? "PUT" : "POST", path, nd_text_get(&body), nullptr, on_lease_written, a);

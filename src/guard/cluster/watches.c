@@ -173,8 +173,8 @@ static bool may_pass(struct guard_watch *watch, int status) {
 
 static void report_ready(struct guard_watches *w);
 
-/* Without its definition there is no floor. A floor that must not be read guarantees nothing
- * either, but the authorizer cannot take that for the lack of a floor. */
+/* A missing definition means that the cluster has no floor. If the floor must not be read, all
+ * relaxations are off too, but the authorizer cannot assume that the cluster has none. */
 static void lack_floor(struct guard_watch *watch, int status) {
         watch->is_unavailable =
                 status == 404 || (status == 403 && watch->watches->settings.kinds != GUARD_KINDS_OF_AUTHORIZER);

@@ -2,6 +2,7 @@
 /* review.h - AdmissionReview v1: the request and its response. Bytes in, bytes out. */
 #pragma once
 
+#include "guard/core/subject.h"
 #include "kube/workload.h"
 #include "policy/floor.h"
 
@@ -19,14 +20,6 @@ enum guard_operation {
         GUARD_CONNECT,
         GUARD_DELETE,
         GUARD_OPERATIONS,
-};
-
-/* A user or service account whose access is checked. */
-struct guard_subject {
-        const char *name;
-        const char *uid;
-        struct nd_shape_texts groups;
-        const char *extra; /* a JSON object; nullptr: none */
 };
 
 struct guard_review {

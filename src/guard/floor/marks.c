@@ -7,7 +7,6 @@
 #include "guard/floor/marks.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "base/assert.h"
@@ -48,13 +47,6 @@ static void send(struct guard_marks *m, const char *method, const char *path, co
                                                              .userdata = m});
 }
 
-static void now_text(char *ret, size_t size) {
-        time_t seconds = (time_t) (nd_clock_wall_ns() / 1000000000);
-        struct tm parts;
-
-        (void) strftime(ret, size, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&seconds, &parts));
-}
-
 static const char *message_of(const struct guard_marks *m, const struct guard_node *node, struct nd_arena *arena) {
         const struct guard_floor *floor = guard_store_floor(m->store);
 
@@ -68,9 +60,9 @@ static const char *message_of(const struct guard_marks *m, const struct guard_no
 static void patch_condition(struct guard_marks *m, const char *name, bool below, const char *message) {
         nd_autotext struct nd_text path = ND_TEXT(PATH_BYTES), body = ND_TEXT(BODY_BYTES);
         struct nd_json_out out = {.text = &body};
-        char now[32];
+        char now[ND_CLOCK_TEXT];
 
-        now_text(now, sizeof now);
+        (void) nd_clock_text(time(nullptr), now);
         nd_text_add(&path, "/api/v1/nodes/");
         nd_api_escape(&path, name);
         nd_text_add(&path, "/status");
@@ -102,9 +94,9 @@ static uint64_t hash(const char *text) {
 
 static void write_event(const struct guard_marks *m, const char *name, const char *message, struct nd_json_out *out) {
         nd_autofree char *event = nd_format("%s.%016" PRIx64, name, hash(message));
-        char now[32];
+        char now[ND_CLOCK_TEXT];
 
-        now_text(now, sizeof now);
+        (void) nd_clock_text(time(nullptr), now);
         nd_json_open(out, nullptr, '{');
         nd_json_open(out, "metadata", '{');
         nd_json_string(out, "name", event);

@@ -12,9 +12,6 @@
 #include "guard/floor/replicas.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "base/text.h"
@@ -84,19 +81,9 @@ static char *path_of(const struct guard_replicas *r, const char *name, const cha
 
 /* ---- the own Lease ---- */
 
-static void write_time(struct nd_json_out *out, const char *key) {
-        uint64_t now = nd_clock_wall_ns();
-        time_t seconds = (time_t) (now / 1000000000);
-        char date[32], when[48];
-        struct tm parts;
-
-        (void) strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", gmtime_r(&seconds, &parts));
-        (void) snprintf(when, sizeof when, "%s.%06uZ", date, (unsigned) (now % 1000000000 / 1000));
-        nd_json_string(out, key, when);
-}
-
 static void write_lease(const struct guard_replicas *r, struct nd_text *text) {
         struct nd_json_out out = {.text = text};
+        char now[ND_CLOCK_TEXT];
 
         nd_json_open(&out, nullptr, '{');
         nd_json_string(&out, "apiVersion", "coordination.k8s.io/v1");
@@ -113,7 +100,7 @@ static void write_lease(const struct guard_replicas *r, struct nd_text *text) {
         nd_json_open(&out, "spec", '{');
         nd_json_string(&out, "holderIdentity", r->settings.identity);
         nd_json_number(&out, "leaseDurationSeconds", r->settings.lifetime_s);
-        write_time(&out, "renewTime");
+        nd_json_string(&out, "renewTime", nd_clock_text_us(nd_clock_wall_ns(), now));
         nd_json_close(&out, '}');
         nd_json_close(&out, '}');
 }

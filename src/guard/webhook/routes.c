@@ -11,8 +11,21 @@ enum {
         METRICS_BYTES = 64 << 10,
 };
 
-static void respond_plain(struct guard_exchange *exchange, unsigned status, const char *text) {
+void guard_routes_respond_plain(struct guard_exchange *exchange, unsigned status, const char *text) {
         guard_exchange_respond(exchange, status, "text/plain", text, strlen(text));
+}
+
+bool guard_routes_answer_probe(struct guard_health *health, struct guard_exchange *exchange) {
+        const char *path = guard_exchange_path(exchange);
+        bool ready = guard_health_is_ready(health);
+
+        if (nd_streq(path, "/healthz") || nd_streq(path, "/livez"))
+                guard_routes_respond_plain(exchange, 200, "ok\n");
+        else if (nd_streq(path, "/readyz"))
+                guard_routes_respond_plain(exchange, ready ? 200 : 503, ready ? "ok\n" : "not ready\n");
+        else
+                return false;
+        return true;
 }
 
 static void respond_metrics(const struct guard_routes *r, struct guard_exchange *exchange) {
@@ -112,7 +125,7 @@ static const struct route *route_of(const char *path) {
 
 static void on_review(const struct guard_webhook *webhook, struct guard_exchange *exchange, const struct route *route) {
         if (!guard_watches_are_ready(webhook->watches))
-                respond_plain(exchange, 503, "not ready\n");
+                guard_routes_respond_plain(exchange, 503, "not ready\n");
         else if (route->flow == GUARD_FLOW_POD_SECURITY)
                 guard_podsecurity_webhook_handle(webhook, exchange, route->mode == GUARD_MODE_ENFORCE);
         else if (route->flow == GUARD_FLOW_FLOOR)
@@ -125,19 +138,16 @@ void guard_routes_handle(struct guard_exchange *exchange, void *userdata) {
         const char *method = guard_exchange_method(exchange), *path = guard_exchange_path(exchange);
         const struct route *route = route_of(path);
         struct guard_routes *r = userdata;
-        bool ready = guard_health_is_ready(r->health);
 
         guard_health_update(r->health);
-        if (nd_streq(path, "/healthz") || nd_streq(path, "/livez"))
-                respond_plain(exchange, 200, "ok\n");
-        else if (nd_streq(path, "/readyz"))
-                respond_plain(exchange, ready ? 200 : 503, ready ? "ok\n" : "not ready\n");
-        else if (nd_streq(path, "/metrics"))
+        if (guard_routes_answer_probe(r->health, exchange))
+                return;
+        if (nd_streq(path, "/metrics"))
                 respond_metrics(r, exchange);
         else if (!route)
-                respond_plain(exchange, 404, "not found\n");
+                guard_routes_respond_plain(exchange, 404, "not found\n");
         else if (!nd_streq(method, "POST"))
-                respond_plain(exchange, 405, "method not allowed: send an AdmissionReview by POST\n");
+                guard_routes_respond_plain(exchange, 405, "method not allowed: send an AdmissionReview by POST\n");
         else
                 on_review(r->webhook, exchange, route);
 }

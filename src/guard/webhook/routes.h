@@ -14,6 +14,10 @@ struct guard_routes {
         const struct guard_label_sync *label_sync; /* for its metrics; nullptr: off, or not yet */
 };
 
+void guard_routes_respond_plain(struct guard_exchange *exchange, unsigned status, const char *text);
+/* Answers a probe, and returns whether the request is one. */
+bool guard_routes_answer_probe(struct guard_health *health, struct guard_exchange *exchange);
+
 /* For struct guard_server_settings; userdata is a struct guard_routes. */
 enum guard_right guard_routes_needed_right(const char *method, const char *path);
 void guard_routes_handle(struct guard_exchange *exchange, void *userdata);

@@ -10,11 +10,9 @@ char *rootless_events_format(const struct rootless_object_id *object, const char
                              const char *node_name, time_t now) {
         nd_autotext struct nd_text body = ND_TEXT(16 * 1024), message = ND_TEXT(EVENTS_TEXT);
         struct nd_json_out out = {.text = &body};
-        struct tm parts = {};
-        char when[32] = "";
+        char when[ND_CLOCK_TEXT];
 
-        (void) gmtime_r(&now, &parts);
-        (void) strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", &parts);
+        (void) nd_clock_text(now, when);
         nd_text_add_printable(&message, text, strlen(text));
         nd_json_open(&out, nullptr, '{');
         nd_json_string(&out, "apiVersion", "v1");

@@ -188,7 +188,7 @@ static struct nd_error *write_sysctl_policy(struct nd_text *text, const char *gi
                 "        [JSONPatch{op: 'add', path: '/metadata/annotations/' + jsonpatch.escapeKey('nodens.io/removed-sysctls'),\n"
                 "        value: object.spec.securityContext.sysctls.filter(s, %s).map(s, s.name).join(',')},\n"
                 "        JSONPatch{op: 'replace', path: '/spec/securityContext/sysctls',\n"
-                "        value: object.spec.securityContext.sysctls.filter(s, !(%s))}]\n"
+                "        value: object.spec.securityContext.sysctls.map(s, !(%s), {'name': s.name, 'value': s.value})}]\n"
                 "---\n"
                 "apiVersion: admissionregistration.k8s.io/v1\n"
                 "kind: MutatingAdmissionPolicyBinding\n"

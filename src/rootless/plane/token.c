@@ -23,7 +23,6 @@
 enum {
         TTL_S = 60 * 60,
         TTL_CEILING_S = 7 * 24 * 60 * 60,
-        TIME_TEXT = 32,
         LIST_BYTES = 4 << 20,
 };
 
@@ -86,13 +85,10 @@ static void add_object(struct nd_text *text, const char *token, const char *expi
 static struct nd_error *send_token(struct rootless_plane_client *client, const char *token, uint32_t ttl) {
         time_t end = time(nullptr) + (ttl ? ttl : TTL_S);
         nd_autotext struct nd_text body = ND_TEXT(4096);
-        char expiration[TIME_TEXT];
+        char expiration[ND_CLOCK_TEXT];
         struct nd_error *error;
-        struct tm parts = {};
 
-        (void) gmtime_r(&end, &parts);
-        (void) strftime(expiration, sizeof expiration, "%Y-%m-%dT%H:%M:%SZ", &parts);
-        add_object(&body, token, expiration);
+        add_object(&body, token, nd_clock_text(end, expiration));
         error = rootless_plane_send(
                 client, &(struct rootless_plane_call) {.method = "POST", .path = SECRETS, .body = nd_text_get(&body)},
                 nullptr);
