@@ -15,8 +15,6 @@
  * Invariant  at most @AT_ONCE namespaces are looked at, each with at most three requests. */
 #include "guard/cluster/label-sync.h"
 
-#include <string.h>
-
 #include "base/assert.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -30,7 +28,6 @@ enum {
         LIST_BYTES = 8 << 20,
         PATH_BYTES = 4096,
         BODY_BYTES = 4096,
-        NAME_BYTES = 600, /* of a service account's user name */
 };
 
 static constexpr uint64_t tick_interval_us = 2 * ND_SECOND_US;
@@ -118,24 +115,16 @@ static void note_failure(struct guard_label_sync *s, const struct nd_error *erro
 /* ---- the level ---- */
 
 static bool may_use(const struct check *check, const struct nd_scc *scc, const struct guard_subject *subject) {
-        if (nd_shape_texts_have(&scc->users, subject->name))
-                return true;
-        for (size_t i = 0; i < subject->groups.count; i++)
-                if (nd_shape_texts_have(&scc->groups, subject->groups.items[i]))
-                        return true;
-        return guard_rbac_allows(rbac_of(check->sync), subject, check->name, scc->metadata.name);
+        return guard_subject_is_listed(subject, scc) ||
+               guard_rbac_allows(rbac_of(check->sync), subject, check->name, scc->metadata.name);
 }
 
 /* Adds what a service account may use. */
 static void add_account(struct check *check, const char *account) {
         const struct nd_scc_set *set = guard_store_set(store_of(check->sync));
-        nd_autofree char *own_group = nd_format("system:serviceaccounts:%s", check->name);
-        const char *groups[] = {"system:serviceaccounts", own_group, "system:authenticated"};
-        char name[NAME_BYTES];
-        struct guard_subject subject = {.name = name, .groups = {.items = groups, .count = nd_count_of(groups)}};
+        nd_autoarena struct nd_arena arena = {};
+        struct guard_subject subject = guard_subject_of_account(check->name, account, true, &arena);
 
-        if ((size_t) snprintf(name, sizeof name, "system:serviceaccount:%s:%s", check->name, account) >= sizeof name)
-                return;
         for (size_t i = 0; i < set->count; i++) {
                 enum nd_podsecurity_level level = nd_scc_level(set->plain[i]);
 
@@ -230,6 +219,8 @@ static void compare(struct check *check) {
         bool is_right = true;
 
         if (!labels || !check->has_level) { /* no service account, or none that may use anything */
+                if (check->accounts == 0)
+                        check->looked_us = 0; /* a new namespace: again in the next tick */
                 end_look(check, UNKNOWN);
                 return;
         }
@@ -274,6 +265,8 @@ static void on_accounts(const struct nd_api_answer *answer, void *userdata) {
         if (answer->error || error) {
                 if (answer->status != 404)
                         note_failure(s, error ? error : answer->error);
+                if (answer->error)
+                        check->looked_us = 0; /* again in the next tick */
                 end_look(check, UNKNOWN);
                 return;
         }

@@ -32,9 +32,15 @@ def has_level(plane: Plane, namespace: str, level: str) -> None:
 
 
 def wait_for_look(plane: Plane, name: str) -> None:
-    """Waits until the guard has looked at all namespaces again: it labels a new one last."""
+    """Waits until the guard has looked at all namespaces twice, with every grant of before.
+
+    It sees grants in the order of their creation, and looks at all namespaces after each.
+    """
     plane.namespace(name)
     plane.kubectl("label", "namespace", name, OPT_IN)
+    grant(plane, name, "privileged", f"--serviceaccount={name}:default")
+    has_level(plane, name, "privileged")
+    plane.kubectl("delete", "rolebinding", "privileged", "-n", name)
     has_level(plane, name, "restricted")
 
 
@@ -68,6 +74,13 @@ def test_a_dry_run_reports_and_changes_nothing(plane: Plane) -> None:
     said = (plane.one.state / "logs/labels.log").read_text()
     assert said.count("would label a namespace (dry run): pod security restricted") == 1 and "namespace=dry" in said
     plane.kubectl("delete", "namespace", name)
+
+
+def test_a_namespace_that_asks_when_it_is_created_is_labelled(on: Plane) -> None:
+    """Its service account is created after it."""
+    key, value = OPT_IN.split("=")
+    on.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "at-once", "labels": {key: value}}})
+    has_level(on, "at-once", "restricted")
 
 
 def test_levels_follow_grants_of_service_accounts(on: Plane) -> None:
@@ -122,6 +135,7 @@ def test_labels_of_other_writers_stay(on: Plane) -> None:
 def test_grants_to_others_do_not_raise_the_level(on: Plane, name: str, subject: str) -> None:
     space = on.namespace(f"attack-{name}")
     on.kubectl("label", "namespace", space, OPT_IN)
+    has_level(on, space, "restricted")
     grant(on, space, "privileged", subject)
     wait_for_look(on, f"after-{name}")
     assert labels(on, space) == of_level("restricted")
