@@ -16,7 +16,7 @@ enum skips {
 };
 
 enum {
-        REVISIONS = 5,
+        REVISIONS = 6,
 };
 
 /* The form of a check from one minor version on. */
@@ -403,10 +403,12 @@ static const char *const selinux_types_31[] = {SELINUX_TYPES, "container_engine_
         SYSCTLS_27, "net.ipv4.tcp_keepalive_time", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl",                \
                 "net.ipv4.tcp_keepalive_probes"
 #define SYSCTLS_32 SYSCTLS_29, "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
+#define SYSCTLS_37 SYSCTLS_32, "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_notsent_lowat"
 static const char *const sysctls_0[] = {SYSCTLS_0, nullptr};
 static const char *const sysctls_27[] = {SYSCTLS_27, nullptr};
 static const char *const sysctls_29[] = {SYSCTLS_29, nullptr};
 static const char *const sysctls_32[] = {SYSCTLS_32, nullptr};
+static const char *const sysctls_37[] = {SYSCTLS_37, nullptr};
 
 /* Baseline checks by id, then restricted ones by id. */
 static const struct check checks[] = {
@@ -440,7 +442,8 @@ static const struct check checks[] = {
          {{.from = 0, .run = sysctls, .allowed = sysctls_0},
           {.from = 27, .run = sysctls, .allowed = sysctls_27},
           {.from = 29, .run = sysctls, .allowed = sysctls_29},
-          {.from = 32, .run = sysctls, .allowed = sysctls_32}}},
+          {.from = 32, .run = sysctls, .allowed = sysctls_32},
+          {.from = 37, .run = sysctls, .allowed = sysctls_37}}},
         {"windowsHostProcess", ND_LEVEL_BASELINE, nullptr, {{.from = 0, .run = windows_host_process}}},
 
         {"allowPrivilegeEscalation",

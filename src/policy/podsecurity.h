@@ -20,7 +20,7 @@ enum nd_podsecurity_level {
 
 enum {
         /* the last minor in which a check changed; later ones and "latest" are equal to it */
-        ND_PODSECURITY_NEWEST = 35,
+        ND_PODSECURITY_NEWEST = 37,
         ND_PODSECURITY_CHECKS = 32, /* at least the number of checks */
         ND_PODSECURITY_TEXT = 1 << 20,
 };

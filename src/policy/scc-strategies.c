@@ -128,7 +128,7 @@ static void fit_groups_policy(struct nd_scc_fitting *f, struct nd_pod_context *c
 
 /* ---- sysctls ---- */
 
-/* The safe sysctls of Kubernetes 1.36. OpenShift checks the API server's kernel for three of them;
+/* The safe sysctls of Kubernetes 1.37. OpenShift checks the API server's kernel for three of them;
  * every kernel with the features that we need (5.12) has them. */
 const struct nd_shape_texts nd_scc_safe_sysctls = {
         .items =
@@ -145,8 +145,10 @@ const struct nd_shape_texts nd_scc_safe_sysctls = {
                         "net.ipv4.ip_local_reserved_ports",
                         "net.ipv4.tcp_rmem",
                         "net.ipv4.tcp_wmem",
+                        "net.ipv4.tcp_slow_start_after_idle",
+                        "net.ipv4.tcp_notsent_lowat",
                 },
-        .count = 12,
+        .count = 14,
 };
 
 static void validate_sysctls(struct nd_scc_fitting *f, const struct nd_pod_context *context) {

@@ -19,7 +19,7 @@ const struct nd_option cli_lint_options[] = {
          .words = "privileged baseline restricted",
          .help = "fail unless every pod meets this level: privileged, baseline or restricted"},
         {OPTION("policy-version", version), .kind = ND_OPTION_TEXT, .argument = "VERSION",
-         .help = "use the standards of this version, v1.0 to v1.36 or latest (default latest)"},
+         .help = "use the standards of this version, v1.0 to v1.37 or latest (default latest)"},
         {OPTION("constraints", constraints), .kind = ND_OPTION_TEXT, .argument = "FILE", .values = ND_VALUES_FILE,
          .help = "security context constraints to use instead of the defaults"},
         {OPTION("expect", expect), .kind = ND_OPTION_TEXT, .argument = "FILE", .values = ND_VALUES_FILE,

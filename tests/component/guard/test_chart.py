@@ -22,7 +22,7 @@ from nodensdev.project import TOP
 
 pytestmark = pytest.mark.node
 SYSTEM, RELEASE = "nodens-system", "nodens-guard"
-BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 SECRET = "nodens-guard-tls"
 CONNECTIONS = 4
 OVERLAP = 30

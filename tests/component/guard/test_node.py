@@ -17,7 +17,7 @@ from nodensdev import cluster
 from nodensdev.cluster.options import Webhook
 
 pytestmark = pytest.mark.node
-BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 PODMAN = "registry.nodens.test:5000/nodens/podman:1"
 IDS = 65536
 NODE = "node1"

@@ -16,8 +16,8 @@ CAPABILITIES = ["NET_BIND_SERVICE", "CHOWN", "KILL", "SETUID", "SETGID", "SYS_AD
                 "SYS_CHROOT", "AUDIT_WRITE", "DAC_OVERRIDE", "FOWNER", "FSETID", "MKNOD", "SETFCAP", "SETPCAP", "SYS_TIME", "<&>"]
 SYSCTLS = ["kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.tcp_syncookies", "net.ipv4.ping_group_range",
            "net.ipv4.ip_unprivileged_port_start", "net.ipv4.ip_local_reserved_ports", "net.ipv4.tcp_keepalive_time",
-           "net.ipv4.tcp_fin_timeout",
-           "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "kernel.msgmax",
+           "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes", "net.ipv4.tcp_rmem",
+           "net.ipv4.tcp_wmem", "net.ipv4.tcp_notsent_lowat", "net.ipv4.tcp_slow_start_after_idle", "kernel.msgmax",
            "net/ipv4/tcp_syncookies", "kernel.shm*", ""]
 GOOD_VOLUMES = ["configMap", "csi", "downwardAPI", "emptyDir", "ephemeral", "image", "persistentVolumeClaim", "projected", "secret"]
 BAD_VOLUMES = ["hostPath", "gcePersistentDisk", "awsElasticBlockStore", "gitRepo", "nfs", "iscsi", "glusterfs", "rbd", "flexVolume",
@@ -216,8 +216,8 @@ def draw_labels(rng: random.Random) -> dict[str, str]:
                                                                        "x\n"])
         if rng.random() < 0.5:
             labels[f"pod-security.kubernetes.io/{mode}-version"] = rng.choice(
-                ["latest", "v1.0", "v1.24", "v1.36", "v1.99", "v1.01", "1.24", "v2.0", "v1.", "v1.-1", "v1.+1", "v1.1\n", "v1.4294967296",
-                 "v1.99999999999999999999", "Latest", ""])
+                ["latest", "v1.0", "v1.24", "v1.36", "v1.37", "v1.99", "v1.01", "1.24", "v2.0", "v1.", "v1.-1", "v1.+1", "v1.1\n",
+                 "v1.4294967296", "v1.99999999999999999999", "Latest", ""])
     return labels
 
 

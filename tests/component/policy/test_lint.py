@@ -352,9 +352,9 @@ def test_values_of_changes_are_json_and_a_volume_goes_with_its_mounts() -> None:
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["--policy-version", "v1.99", "-"], "--policy-version v1.99: must be latest, or v1.0 to v1.36"),
-    (["--policy-version", "v1.37", "-"], "must be latest, or v1.0 to v1.36"),
-    (["--policy-version", "1.30", "-"], "must be latest, or v1.0 to v1.36"),
+    (["--policy-version", "v1.99", "-"], "--policy-version v1.99: must be latest, or v1.0 to v1.37"),
+    (["--policy-version", "v1.38", "-"], "must be latest, or v1.0 to v1.37"),
+    (["--policy-version", "1.30", "-"], "must be latest, or v1.0 to v1.37"),
     (["--level", "strict", "-"], "--level strict: must be one of privileged, baseline, restricted"),
     (["--json", "--sarif", "-"], "--json cannot be combined with --sarif"),
     (["--constraints", "x", "--as", "y", "-"], "--constraints cannot be combined"),
@@ -366,6 +366,6 @@ def test_a_wrong_command_line_has_the_exit_status_64(arguments: list[str], words
     assert done.returncode == 64 and words in done.stderr and not done.stdout
 
 
-@pytest.mark.parametrize("version", ["latest", "v1.0", "v1.36"])
+@pytest.mark.parametrize("version", ["latest", "v1.0", "v1.37"])
 def test_known_policy_versions_are_taken(version: str) -> None:
     assert lint("--policy-version", version, MANIFESTS / "workloads.yaml").returncode == 0

@@ -5,7 +5,7 @@
 // own code. Questions:
 //
 //	{"op":"podsecurity","pod":POD}   all levels in all versions: [["baseline",FIRST,LAST,TEXT],...], where versions that say the
-//	                                 same are one entry; "" is a pod that is allowed. Version 36 stands for "latest", too.
+//	                                 same are one entry; "" is a pod that is allowed. Version 37 stands for "latest", too.
 //	{"op":"hostusers","pod":POD,"old":POD,"gate":BOOL}   what the API server says about user namespaces: [TEXT,...]
 //	{"op":"labels","labels":{...}}   the policy of a namespace: ["enforce","audit","warn", TEXT...]
 //	{"op":"selector","selector":{...},"labels":{...}}    [true], [false], or ["invalid"]
@@ -35,7 +35,7 @@ import (
 	"k8s.io/pod-security-admission/policy"
 )
 
-const newest = 36
+const newest = 37
 
 type question struct {
 	Op       string            `json:"op"`
