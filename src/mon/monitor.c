@@ -30,6 +30,7 @@
 #include "mon/confine.h"
 #include "mon/record.h"
 #include "sys/calls.h"
+#include "sys/file.h"
 
 enum {
         DRAIN = 1024 * 1024, /* limit per stream of what is drained at the container's exit */
@@ -98,7 +99,7 @@ static struct nd_error *make_streams(struct mon_monitor *monitor, struct mon_cre
         if (settings->terminal) {
                 nd_try(mon_console_listen(monitor->directory, "console", &monitor->console));
                 nd_try(mon_stream_pipe_out(0, 0, &monitor->stderr_fd, &theirs->errors));
-                theirs->in = open("/dev/null", O_RDWR | O_CLOEXEC);
+                nd_try(nd_file_open_null(O_RDWR, &theirs->in));
                 theirs->out = fcntl(theirs->in, F_DUPFD_CLOEXEC, 0);
                 return theirs->out < 0 ? nd_error_new(nd_error_code_of(errno), errno, "open '/dev/null'") : nullptr;
         }
@@ -106,8 +107,7 @@ static struct nd_error *make_streams(struct mon_monitor *monitor, struct mon_cre
         nd_try(mon_stream_pipe_out(settings->uid, settings->gid, &monitor->errors.fd, &theirs->errors));
         if (settings->stdin_open)
                 return mon_stream_pipe_in(settings->uid, settings->gid, &monitor->in, &theirs->in);
-        theirs->in = open("/dev/null", O_RDONLY | O_CLOEXEC);
-        return theirs->in < 0 ? nd_error_new(nd_error_code_of(errno), errno, "open '/dev/null'") : nullptr;
+        return nd_file_open_null(O_RDONLY, &theirs->in);
 }
 
 static struct nd_error *begin(struct mon_monitor *monitor) {

@@ -62,6 +62,7 @@ void nd_spec_done(struct nd_spec *spec) {
         nd_strings_done(&spec->read_only);
         free(spec->root);
         free(spec->cgroup);
+        free(spec->leaf_cgroup);
         free(spec->seccomp);
         free(spec->mount_label);
         *spec = (struct nd_spec) {};
@@ -80,14 +81,18 @@ void nd_spec_mount_option(struct nd_spec_mount *mount, const char *option) {
 
 void nd_spec_add_device(struct nd_spec *spec, const char *host, const struct nd_spec_device *device) {
         nd_autofree char *path = device->path;
-        struct nd_spec_mount *mount;
 
-        if (!spec->binds_devices || nd_streq(host, path)) {
+        if (!spec->binds_devices || device->own || nd_streq(host, path)) {
                 nd_vector_push(&spec->devices, *device);
                 path = nullptr;
                 return;
         }
-        mount = nd_spec_add_mount(spec, path, nullptr, host);
+        nd_spec_bind_device(spec, host, path);
+}
+
+void nd_spec_bind_device(struct nd_spec *spec, const char *host, const char *path) {
+        struct nd_spec_mount *mount = nd_spec_add_mount(spec, path, nullptr, host);
+
         nd_spec_mount_option(mount, "bind");
         nd_spec_mount_option(mount, "rprivate");
         nd_spec_mount_option(mount, "nosuid");
@@ -375,6 +380,16 @@ static struct nd_error *finished(const struct nd_text *text) {
                        : nullptr;
 }
 
+static void put_annotations(struct nd_json_out *out, const struct nd_spec *spec) {
+        if (!spec->no_subgroup && !spec->leaf_cgroup)
+                return;
+        nd_json_open(out, "annotations", '{');
+        if (spec->no_subgroup)
+                nd_json_string(out, "run.oci.systemd.subgroup", "");
+        put_text_if(out, "run.oci.delegate-cgroup", spec->leaf_cgroup);
+        nd_json_close(out, '}');
+}
+
 struct nd_error *nd_spec_format(const struct nd_spec *spec, struct nd_text *ret) {
         struct nd_json_out out = {.text = ret};
 
@@ -388,11 +403,7 @@ struct nd_error *nd_spec_format(const struct nd_spec *spec, struct nd_text *ret)
         put_mounts(&out, spec);
         put_hooks(&out, spec);
         put_linux(&out, spec);
-        if (spec->no_subgroup) {
-                nd_json_open(&out, "annotations", '{');
-                nd_json_string(&out, "run.oci.systemd.subgroup", "");
-                nd_json_close(&out, '}');
-        }
+        put_annotations(&out, spec);
         nd_json_close(&out, '}');
         return finished(ret);
 }

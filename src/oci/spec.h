@@ -67,6 +67,7 @@ struct nd_spec_device {
         uint32_t major, minor;
         mode_t mode;
         uint32_t uid, gid;
+        bool own; /* the caller makes a node for it, also where devices are bind-mounted */
 };
 
 struct nd_spec_device_rule {
@@ -118,11 +119,15 @@ struct nd_spec {
         struct nd_userns_map uids, gids;
         nd_vector(struct nd_spec_device) devices;
         bool binds_devices; /* only the host's root can create devices; others bind-mount them */
+        bool makes_devices; /* devices that the request names are .own */
         struct nd_spec_resources resources;
         nd_vector(struct nd_spec_hook) hooks;
         char *cgroup; /* linux.cgroupsPath, as the engine's cgroup manager expects it */
         /* With crun and systemd: the process runs in the scope itself, not in a cgroup below it. */
         bool no_subgroup;
+        /* With crun: a cgroup below the container's, in which the process starts. The container's
+         * own cgroup, the root of the cgroup namespace, then has no process. nullptr = none. */
+        char *leaf_cgroup;
         struct nd_strings masked, read_only;
         /* Of the root: "rprivate", "rslave", "rshared"; nullptr = the engine's default. Static. */
         const char *propagation;
@@ -142,6 +147,7 @@ void nd_spec_mount_option(struct nd_spec_mount *mount, const char *option);
  * that from the same path; for another path a mount is added, which must come after that of
  * /dev. */
 void nd_spec_add_device(struct nd_spec *spec, const char *host, const struct nd_spec_device *device);
+void nd_spec_bind_device(struct nd_spec *spec, const char *host, const char *path);
 /* Path nullptr = a new one. */
 void nd_spec_add_namespace(struct nd_spec *spec, const char *type, const char *path);
 

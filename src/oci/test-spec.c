@@ -105,6 +105,21 @@ static void resources_have_the_names_of_oci([[maybe_unused]] void **state) {
         assert_int_equal(number_at(root, "/devices/1/minor"), 229);
 }
 
+static void only_a_container_with_a_leaf_cgroup_asks_the_engine_for_one([[maybe_unused]] void **state) {
+        nd_autotext struct nd_text plain = ND_TEXT(ND_SPEC_CEILING), text = ND_TEXT(ND_SPEC_CEILING);
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {.root = nd_strdup("/r")};
+        nd_autojson yyjson_doc *first = nullptr, *doc = nullptr;
+        yyjson_val *root;
+
+        expect_ok(nd_spec_format(&spec, &plain));
+        assert_null(yyjson_ptr_get(parse(&plain, &first), "/annotations"));
+        spec.leaf_cgroup = nd_strdup("leaf");
+        expect_ok(nd_spec_format(&spec, &text));
+        root = parse(&text, &doc);
+        assert_string_equal(text_at(root, "/annotations/run.oci.delegate-cgroup"), "leaf");
+        assert_int_equal(yyjson_obj_size(yyjson_ptr_get(root, "/annotations")), 1);
+}
+
 static void a_spec_that_is_too_long_is_an_error([[maybe_unused]] void **state) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         nd_autotext struct nd_text text = ND_TEXT(1000);
@@ -131,6 +146,7 @@ int main(void) {
                 cmocka_unit_test(a_spec_reads_back_as_it_was_filled),
                 cmocka_unit_test(resources_that_are_not_set_are_left_out),
                 cmocka_unit_test(resources_have_the_names_of_oci),
+                cmocka_unit_test(only_a_container_with_a_leaf_cgroup_asks_the_engine_for_one),
                 cmocka_unit_test(a_spec_that_is_too_long_is_an_error),
                 cmocka_unit_test(capabilities_are_found_by_any_of_their_names),
         };

@@ -208,7 +208,7 @@ struct nd_error *nd_cgroup_kill(int cgroup) {
         return nullptr;
 }
 
-void nd_cgroup_lift(int parent, const char *name) {
+void nd_cgroup_lift(int parent, const char *name, int target) {
         nd_autoclose int child = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
         nd_autofree char *text = nullptr;
         char *state = nullptr;
@@ -219,7 +219,7 @@ void nd_cgroup_lift(int parent, const char *name) {
         if (!nd_cgroup_read(child, "cgroup.procs", text))
                 return;
         for (char *pid = strtok_r(text, "\n", &state); pid; pid = strtok_r(nullptr, "\n", &state))
-                (void) put(parent, "cgroup.procs", pid);
+                (void) put(target, "cgroup.procs", pid);
 }
 
 static bool remove_below(int parent, const char *name, int depth) {

@@ -67,9 +67,9 @@ enum {
 /* Kills every process in it and below. Succeeds if the cgroup no longer exists. */
 [[nodiscard]] struct nd_error *nd_cgroup_kill(int cgroup);
 
-/* Moves the processes of a child up to its parent, so that the child can be removed; processes
+/* Moves the processes of a child to another cgroup, so that the child can be removed; processes
  * forked meanwhile stay. */
-void nd_cgroup_lift(int parent, const char *name);
+void nd_cgroup_lift(int parent, const char *name, int target);
 
 /* Removes a child and its descendants, all without processes. False while one still has some. */
 [[nodiscard]] bool nd_cgroup_remove(int parent, const char *name);

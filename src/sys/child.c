@@ -325,9 +325,7 @@ static struct nd_error *make_input(const struct nd_child_plan *plan, int *ret_fd
         nd_autoclose int fd = -EBADF;
 
         if (!plan->input) {
-                fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-                if (fd < 0)
-                        return nd_error_new(nd_error_code_of(errno), errno, "open '/dev/null'");
+                nd_try(nd_file_open_null(O_RDONLY, &fd));
         } else {
                 fd = memfd_create("nodens-input", MFD_CLOEXEC);
                 if (fd < 0)

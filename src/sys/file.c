@@ -115,6 +115,16 @@ struct nd_error *nd_file_write(int dir_fd, const char *path, const void *bytes, 
         return write_all(fd, path, bytes, length);
 }
 
+struct nd_error *nd_file_give(int dir_fd, const char *path, uid_t uid, gid_t gid, mode_t mode) {
+        nd_autoclose int fd = nd_sys->openat(dir_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0);
+
+        if (fd < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", path);
+        if (nd_sys->fchown(fd, uid, gid) < 0 || nd_sys->fchmod(fd, mode) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "change owner of '%s' to group %u", path, gid);
+        return nullptr;
+}
+
 struct nd_error *nd_file_write_kernel(const char *path, const char *text) {
         nd_autoclose int fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0);
 
@@ -206,4 +216,32 @@ struct nd_error *nd_file_rename(int old_dir_fd, const char *old_name, int new_di
         if (nd_sys->renameat(old_dir_fd, old_name, new_dir_fd, new_name) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "rename '%s' to '%s'", old_name, new_name);
         return nullptr;
+}
+
+static struct nd_error *open_null_at(const char *path, int flags, int *ret_fd) {
+        int fd = open(path, flags | O_CLOEXEC | O_NOCTTY);
+
+        if (fd < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "open '/dev/null'");
+        *ret_fd = fd;
+        return nullptr;
+}
+
+static struct nd_error *open_null_read_only(int flags, int *ret_fd) {
+        nd_autoclose int tree = nd_sys->open_tree(AT_FDCWD, "/dev/null", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+        struct mount_attr read_only = {.attr_set = MOUNT_ATTR_RDONLY};
+        char path[32];
+
+        if (tree < 0 || nd_sys->mount_setattr(tree, "", AT_EMPTY_PATH, &read_only, sizeof read_only) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "mount '/dev/null' read-only");
+        (void) snprintf(path, sizeof path, "/proc/self/fd/%d", tree);
+        return open_null_at(path, flags, ret_fd);
+}
+
+struct nd_error *nd_file_open_null(int flags, int *ret_fd) {
+        nd_autoerror struct nd_error *error = open_null_read_only(flags, ret_fd);
+
+        if (nd_error_errno(error) == EPERM)
+                return open_null_at("/dev/null", flags, ret_fd);
+        return nd_take_ptr(error);
 }

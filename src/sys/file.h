@@ -49,6 +49,9 @@
  * symbolic link. */
 [[nodiscard]] struct nd_error *nd_file_write(int dir_fd, const char *path, const void *bytes, size_t length, mode_t mode);
 
+/* Sets owner and mode of an existing file. Not through a symbolic link. */
+[[nodiscard]] struct nd_error *nd_file_give(int dir_fd, const char *path, uid_t uid, gid_t gid, mode_t mode);
+
 /* Writes a kernel file (/sys, /proc) with one write(). */
 [[nodiscard]] struct nd_error *nd_file_write_kernel(const char *path, const char *text);
 
@@ -58,3 +61,12 @@
 /* Prefix of the temporary files of nd_file_replace(); the owner of a directory may remove
  * leftovers. */
 #define ND_FILE_TEMPORARY ".nodens-"
+
+/* Opens /dev/null as a standard stream of a program, with O_RDONLY or O_RDWR; close-on-exec. OCI
+ * runtimes give standard streams to the container's user: crun calls fchown() on each that is
+ * not a terminal. With the host's own /dev/null the pod's root would become its owner and could
+ * change its mode for the whole host. So it is opened through a read-only mount of our own, on
+ * which the kernel refuses to change owner and mode; the device can still be read and written.
+ * Without the privilege to mount, and then none to change the owner either, it is a plain
+ * descriptor. */
+[[nodiscard]] struct nd_error *nd_file_open_null(int flags, int *ret_fd);

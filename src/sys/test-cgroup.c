@@ -119,7 +119,7 @@ static void a_cgroup_can_be_killed_emptied_and_removed([[maybe_unused]] void **s
         make_pair(&parent, &name, &child, &path);
         pid = start_process(path, "/below");
         assert_false(nd_cgroup_remove(parent, name)); /* a process is in it */
-        nd_cgroup_lift(child, "below");
+        nd_cgroup_lift(child, "below", child);
         assert_true(nd_cgroup_remove(child, "below"));
         assert_int_equal(waitpid(pid, &status, WNOHANG), 0); /* and it is alive */
         expect_ok(nd_cgroup_kill(child));

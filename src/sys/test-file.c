@@ -226,6 +226,21 @@ static void replacing_leaves_the_new_contents_the_mode_and_nothing_else([[maybe_
         assert_int_equal(scratch_entries(root, "."), 1);
 }
 
+static void a_file_is_given_to_a_group_but_not_through_a_link([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autoclose int fd = open_directory(root);
+        struct stat st;
+
+        scratch_text(root, "file", "text");
+        assert_int_equal(symlinkat("file", fd, "link"), 0);
+        expect_error(nd_file_give(fd, "link", getuid(), getgid(), 0600), ND_INTERNAL, "open 'link'");
+        expect_error(nd_file_give(fd, "missing", getuid(), getgid(), 0600), ND_NOT_FOUND, "open 'missing'");
+        expect_ok(nd_file_give(fd, "file", getuid(), getgid(), 0640));
+        assert_int_equal(fstatat(fd, "file", &st, 0), 0);
+        assert_int_equal(st.st_mode & 07777, 0640);
+        assert_int_equal(st.st_gid, getgid());
+}
+
 static void replacing_a_symbolic_link_does_not_touch_its_target([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_autoclose int fd = open_directory(root);
@@ -284,6 +299,33 @@ static void removing_a_missing_file_succeeds([[maybe_unused]] void **state) {
         expect_error(nd_file_remove(fd, "directory"), ND_INTERNAL, "remove 'directory'");
 }
 
+static void null_is_the_null_device([[maybe_unused]] void **state) {
+        nd_autoclose int fd = -EBADF;
+        struct stat st, host;
+        char byte;
+
+        expect_ok(nd_file_open_null(O_RDWR, &fd));
+        assert_int_equal(fstat(fd, &st), 0);
+        assert_int_equal(stat("/dev/null", &host), 0);
+        assert_true(S_ISCHR(st.st_mode));
+        assert_int_equal(st.st_rdev, host.st_rdev);
+        assert_int_equal(write(fd, "x", 1), 1);
+        assert_int_equal(read(fd, &byte, 1), 0);
+        assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+}
+
+static void owner_and_mode_of_null_cannot_be_changed([[maybe_unused]] void **state) {
+        nd_autoclose int fd = -EBADF;
+
+        if (geteuid() != 0)
+                skip_because("root could change them otherwise");
+        expect_ok(nd_file_open_null(O_RDONLY, &fd));
+        assert_int_equal(fchown(fd, 0, 0), -1);
+        assert_int_equal(errno, EROFS);
+        assert_int_equal(fchmod(fd, 0666), -1);
+        assert_int_equal(errno, EROFS);
+}
+
 int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_directory_behind_a_symbolic_link_is_not_opened),
@@ -298,11 +340,14 @@ int main(void) {
                 cmocka_unit_test(what_a_user_names_has_a_ceiling_and_what_is_found_is_a_file),
                 cmocka_unit_test(kernel_files_are_read_though_they_have_no_size),
                 cmocka_unit_test(replacing_leaves_the_new_contents_the_mode_and_nothing_else),
+                cmocka_unit_test(a_file_is_given_to_a_group_but_not_through_a_link),
                 cmocka_unit_test(replacing_a_symbolic_link_does_not_touch_its_target),
                 cmocka_unit_test(a_short_write_goes_on_where_it_stopped),
                 cmocka_unit_test(an_interrupted_write_is_tried_again),
                 cmocka_unit_test(a_name_collision_is_retried_a_limited_number_of_times),
                 cmocka_unit_test(removing_a_missing_file_succeeds),
+                cmocka_unit_test(null_is_the_null_device),
+                cmocka_unit_test(owner_and_mode_of_null_cannot_be_changed),
                 cmocka_unit_test(renames_elsewhere_do_not_fail_an_open_in_a_root),
         };
 

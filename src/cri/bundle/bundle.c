@@ -20,6 +20,7 @@
 #include "cri/bundle/capabilities.h"
 #include "cri/bundle/cdi.h"
 #include "cri/bundle/container-path.h"
+#include "cri/bundle/device-nodes.h"
 #include "cri/bundle/devices.h"
 #include "cri/bundle/image-path.h"
 #include "cri/bundle/process.h"
@@ -79,12 +80,21 @@ static void add_mount(const struct cri_bundle_plan *plan, struct nd_spec *spec, 
 
 #define OPTIONS(...) ((const char *const[]) {__VA_ARGS__, nullptr})
 
-/* The container may create cgroups below its own, where the pod's limits apply; with a user
- * namespace, the OCI runtime chowns it to the container's root. */
+/* The container may create cgroups below its own, where the pod's limits apply. Only with a user
+ * namespace: the OCI runtime chowns the cgroup to the container's root, who does not own the
+ * limits. Root of the node would own them. */
 static bool writes_cgroups(const struct cri_bundle_plan *plan) {
         struct cri_runtime_handler handler;
 
-        return cri_config_handler(plan->config, pod_of(plan)->runtime_handler, &handler) && handler.writable_cgroups;
+        return plan->image && plan->namespaces[POD_USER] && !plan->config->without_cgroups &&
+               cri_config_handler(plan->config, pod_of(plan)->runtime_handler, &handler) && handler.writable_cgroups;
+}
+
+/* The kernel enables controllers below a cgroup only if it has no process of its own, so the first
+ * process starts in a leaf. */
+static void delegate_cgroup(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
+        spec->leaf_cgroup = cri_resources_leaf(plan->container->id);
+        cri_resources_bound_cgroups(&spec->resources);
 }
 
 static void add_proc_and_sys(const struct cri_bundle_plan *plan, const struct cri_volume_attachment *attachment,
@@ -154,6 +164,11 @@ static const char *root_propagation(const struct cri_container_request *request)
 
 /* ---- namespaces, security ---- */
 
+/* Root of a rootless node cannot create device nodes. */
+static bool makes_devices(const struct cri_bundle_plan *plan) {
+        return plan->namespaces[POD_USER] && plan->users->initial;
+}
+
 static void add_namespaces(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
         /* OCI names. */
         static const char *const types[] = {[POD_USER] = "user", [POD_NET] = "network", [POD_IPC] = "ipc", [POD_UTS] = "uts"};
@@ -171,6 +186,7 @@ static void add_namespaces(const struct cri_bundle_plan *plan, struct nd_spec *s
                 nd_spec_add_namespace(spec, "cgroup", nullptr);
         spec->user_namespace = mapped;
         spec->binds_devices = mapped || !plan->users->initial;
+        spec->makes_devices = makes_devices(plan);
         spec->uids = pod_of(plan)->uids;
         spec->gids = pod_of(plan)->gids;
 }
@@ -320,12 +336,24 @@ static void set_user(const struct cri_container_user *user, struct nd_spec_proce
         }
 }
 
-static struct nd_error *write_spec(const char *directory, const struct nd_spec *spec) {
+/* Whether a hook runs as the container's root while the bundle is still visible to it. */
+static bool has_mapped_hook(const struct nd_spec *spec) {
+        nd_vector_each (hook, &spec->hooks)
+                if (nd_streq(hook->stage, "createContainer"))
+                        return spec->user_namespace;
+        return false;
+}
+
+/* The file contains variables with secrets, so only root can read it. Hooks that run mapped read
+ * it too: for their container, the group of the pod's root can read it. Mapped root must not own
+ * it, since we read it again to find the cgroup that we kill. */
+static struct nd_error *write_spec(const struct cri_bundle_plan *plan, const char *directory, const struct nd_spec *spec) {
         nd_autotext struct nd_text text = ND_TEXT(ND_SPEC_CEILING);
         nd_autofree char *path = nd_format("%s/config.json", directory);
 
         nd_try(nd_spec_format(spec, &text));
-        return nd_file_write(AT_FDCWD, path, nd_text_get(&text), text.length, 0600);
+        nd_try(nd_file_write(AT_FDCWD, path, nd_text_get(&text), text.length, 0600));
+        return has_mapped_hook(spec) ? nd_file_give(AT_FDCWD, path, 0, pod_of(plan)->gids.outside, 0640) : nullptr;
 }
 
 /* Parts shared by containers and the pod's init. */
@@ -336,8 +364,9 @@ static struct nd_error *begin_spec(const struct cri_bundle_plan *plan, char *roo
         add_namespaces(plan, spec);
         if (!plan->config->without_cgroups)
                 cri_resources_describe(&request_of(plan)->resources, parent, &spec->resources);
-        /* a container that creates cgroups must not have processes in the topmost one */
-        spec->no_subgroup = plan->config->systemd_cgroups && !writes_cgroups(plan);
+        spec->no_subgroup = plan->config->systemd_cgroups;
+        if (writes_cgroups(plan))
+                delegate_cgroup(plan, spec);
         return cri_resources_cgroup(plan->config, parent, plan->container->id, &spec->cgroup);
 }
 
@@ -375,15 +404,17 @@ static struct nd_error *make_spec(const struct cri_bundle_plan *plan, const char
         spec.mount_label = nd_take_ptr(labels->mount);
         add_proc_and_sys(plan, attachment, &spec);
         add_dev(plan, &spec);
-        nd_try(cri_devices_describe(request, &spec)); /* may mount them below /dev */
+        /* may mount them below /dev */
+        nd_try(cri_devices_describe(request, plan->config->device_ownership, &spec));
         add_files(plan, &spec);
         volumes_mount(request, found, &attachment->declared, &spec);
         /* last: it overrides the rest */
         nd_try(cri_cdi_describe(plan->config, &request->cdi_devices, &spec));
+        nd_try(cri_device_nodes_make(attachment, &spec));
         nd_try(cri_image_path_check(attachment->root >= 0 ? attachment->root : tree,
                                     &spec)); /* checked with the volumes attached */
         nd_try(cri_volume_attachment_finish(attachment, &spec));
-        return write_spec(directory, &spec);
+        return write_spec(plan, directory, &spec);
 }
 
 static struct nd_error *open_userns(const struct cri_bundle_plan *plan, int *ret_fd) {
@@ -433,8 +464,9 @@ static struct nd_error *attach_all(const struct cri_bundle_plan *plan, const cha
                                    struct cri_volume_attachment *ret, int *root) {
         const struct cri_container_request *request = request_of(plan);
         bool sys = userns >= 0 && !plan->namespaces[POD_NET] && !covered(request, "/sys");
+        bool nodes = makes_devices(plan) && request->devices.count + request->cdi_devices.count > 0;
 
-        if (request->mounts.count == 0 && declared->count == 0 && !sys && (userns < 0 || !request->read_only_root))
+        if (request->mounts.count == 0 && declared->count == 0 && !sys && !nodes && (userns < 0 || !request->read_only_root))
                 return nullptr;
         ret->refuses = userns >= 0 && !plan->config->unlocked_volumes && may_remount(plan);
         nd_try(cri_volume_attachment_begin(ret, directory, userns, root));
@@ -539,7 +571,7 @@ static struct nd_error *make_for_init(const struct cri_bundle_plan *plan, const 
         mount = nd_spec_add_mount(&spec, "/init", nullptr, program);
         nd_spec_mount_option(mount, "bind");
         nd_spec_mount_option(mount, "ro");
-        return write_spec(directory, &spec);
+        return write_spec(plan, directory, &spec);
 }
 
 struct nd_error *cri_bundle_make(void *argument, int *ret_fd) {

@@ -141,7 +141,14 @@ static struct nd_error *node_type(const char *type, char *ret) {
         return nullptr;
 }
 
-static struct nd_error *read_node(yyjson_val *value, struct node *node) {
+/* A node belongs to the container's user, unless the file says otherwise. */
+static uint32_t owner_of(yyjson_val *value, const char *key, uint64_t number, uint32_t user) {
+        yyjson_val *given = yyjson_obj_get(value, key);
+
+        return given && !yyjson_is_null(given) ? (uint32_t) number : user;
+}
+
+static struct nd_error *read_node(yyjson_val *value, const struct nd_spec_user *user, struct node *node) {
         uint64_t major = 0, minor = 0, mode = 0, uid = 0, gid = 0;
         const char *type = nullptr;
 
@@ -162,8 +169,8 @@ static struct nd_error *read_node(yyjson_val *value, struct node *node) {
         node->device.major = (uint32_t) major;
         node->device.minor = (uint32_t) minor;
         node->device.mode = (mode_t) mode;
-        node->device.uid = (uint32_t) uid;
-        node->device.gid = (uint32_t) gid;
+        node->device.uid = owner_of(value, "uid", uid, user->uid);
+        node->device.gid = owner_of(value, "gid", gid, user->gid);
         return nullptr;
 }
 
@@ -205,13 +212,14 @@ static void add_node(const struct node *node, struct nd_spec *spec) {
         struct nd_spec_device device = node->device;
 
         device.path = nd_strdup(node->path);
+        device.own = spec->makes_devices;
         nd_spec_add_device(spec, node->host ?: node->path, &device);
 }
 
 static struct nd_error *edit_device(const struct edit *edit, yyjson_val *value) {
         struct node node = {};
 
-        nd_try(read_node(value, &node));
+        nd_try(read_node(value, &edit->spec->process.user, &node));
         nd_try(complete_node(edit, &node));
         add_node(&node, edit->spec);
         allow_node(&node, edit->spec);

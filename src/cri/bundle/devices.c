@@ -31,17 +31,6 @@ static bool is_skipped(const char *name) {
         return false;
 }
 
-static void add_device(struct nd_spec *spec, const struct stat *st, const char *host, const char *path) {
-        nd_spec_add_device(spec, host,
-                           &(struct nd_spec_device) {
-                                   .path = cri_container_path_clean(path),
-                                   .type = S_ISBLK(st->st_mode) ? 'b' : 'c',
-                                   .major = major(st->st_rdev),
-                                   .minor = minor(st->st_rdev),
-                                   .mode = st->st_mode & 07777,
-                           });
-}
-
 static void allow(struct nd_spec *spec, const struct stat *st, const char *access) {
         struct nd_spec_device_rule rule = {.allow = true,
                                            .type = S_ISBLK(st->st_mode) ? 'b' : 'c',
@@ -55,10 +44,45 @@ static void allow(struct nd_spec *spec, const struct stat *st, const char *acces
 /* One walk over a directory of devices. */
 struct walk {
         struct nd_spec *spec;
+        const struct cri_container_request *request;
+        bool owned;         /* by the request's user */
         const char *access; /* nullptr = no rules: everything is allowed */
         bool node;          /* walks the node's /dev itself */
         size_t *added;      /* by all walks for the container */
 };
+
+/* As containerd's device_ownership_from_security_context: a user or group 0 changes nothing. */
+static void choose_owner(const struct walk *walk, struct nd_spec_device *device) {
+        const struct cri_container_request *request = walk->request;
+
+        if (walk->node)
+                return;
+        if (walk->spec->makes_devices) {
+                device->own = true;
+                device->uid = walk->spec->process.user.uid;
+                device->gid = walk->spec->process.user.gid;
+                return;
+        }
+        if (walk->owned && request->has_user && request->user > 0)
+                device->uid = (uint32_t) request->user;
+        if (walk->owned && request->has_group && request->group > 0)
+                device->gid = (uint32_t) request->group;
+}
+
+static void add_device(const struct walk *walk, const struct stat *st, const char *host, const char *path) {
+        struct nd_spec_device device = {
+                .path = cri_container_path_clean(path),
+                .type = S_ISBLK(st->st_mode) ? 'b' : 'c',
+                .major = major(st->st_rdev),
+                .minor = minor(st->st_rdev),
+                .mode = st->st_mode & 07777,
+                .uid = st->st_uid,
+                .gid = st->st_gid,
+        };
+
+        choose_owner(walk, &device);
+        nd_spec_add_device(walk->spec, host, &device);
+}
 
 static struct nd_error *add_directory(struct walk *walk, const char *host, const char *inside, unsigned depth);
 
@@ -73,7 +97,7 @@ static struct nd_error *add_entry(struct walk *walk, const char *host, const cha
                 return nullptr;
         if ((*walk->added)++ == DEVICES_MOST)
                 return nd_error_new(ND_EXHAUSTED, 0, "more than %d devices are requested", DEVICES_MOST);
-        add_device(walk->spec, &st, host, inside);
+        add_device(walk, &st, host, inside);
         if (walk->access)
                 allow(walk->spec, &st, walk->access);
         return nullptr;
@@ -101,22 +125,23 @@ static struct nd_error *add_directory(struct walk *walk, const char *host, const
         return nullptr;
 }
 
-static struct nd_error *add_asked(const struct cri_device_request *device, size_t *added, struct nd_spec *spec) {
-        struct walk walk = {.spec = spec, .access = device->permissions, .added = added};
+static struct nd_error *add_asked(const struct cri_device_request *device, struct walk walk) {
         nd_autofree char *host = realpath(device->host_path, nullptr);
-        size_t before = *added;
+        size_t before = *walk.added;
 
         if (!host)
                 return nd_error_new(nd_error_code_of(errno), errno, "stat device '%s'", device->host_path);
+        walk.access = device->permissions;
         nd_try(add_entry(&walk, host, device->container_path, 0));
-        if (*added == before)
+        if (*walk.added == before)
                 return nd_error_new(ND_INVALID, 0, "'%s' is not a device", device->host_path);
         return nullptr;
 }
 
-struct nd_error *cri_devices_describe(const struct cri_container_request *request, struct nd_spec *spec) {
+struct nd_error *cri_devices_describe(const struct cri_container_request *request, bool owned, struct nd_spec *spec) {
         size_t added = 0;
-        struct walk node = {.spec = spec, .node = true, .added = &added};
+        struct walk node = {.spec = spec, .request = request, .node = true, .added = &added};
+        const struct walk asked = {.spec = spec, .request = request, .owned = owned, .added = &added};
 
         nd_vector_push(&spec->resources.devices,
                        ((struct nd_spec_device_rule) {
@@ -124,7 +149,7 @@ struct nd_error *cri_devices_describe(const struct cri_container_request *reques
         if (request->privileged)
                 nd_try(add_directory(&node, "/dev", "/dev", 0));
         nd_vector_each (device, &request->devices) {
-                nd_try(add_asked(device, &added, spec));
+                nd_try(add_asked(device, asked));
         }
         return nullptr;
 }

@@ -102,6 +102,22 @@ struct nd_error *cri_resources_cgroup_path(const char *given, char **ret) {
         return nullptr;
 }
 
+/* Monitoring agents that look only at the end of the path find the container's ID there. */
+char *cri_resources_leaf(const char *id) {
+        return nd_format("init:cri-containerd:%s", id);
+}
+
+void cri_resources_bound_cgroups(struct nd_spec_resources *resources) {
+        static const struct {
+                const char *key;
+                const char *value;
+        } bounds[] = {{"cgroup.max.descendants", "1024"}, {"cgroup.max.depth", "16"}};
+
+        for (size_t i = 0; i < nd_count_of(bounds); i++)
+                nd_vector_push(&resources->unified, ((struct nd_spec_setting) {.key = nd_strdup(bounds[i].key),
+                                                                               .value = nd_strdup(bounds[i].value)}));
+}
+
 int cri_resources_oom_score(int64_t wanted, uint64_t capabilities) {
         nd_autofree char *text = nullptr;
         nd_autoerror struct nd_error *error = nullptr;

@@ -18,6 +18,12 @@ void cri_resources_describe(const struct cri_resource_request *request, const ch
 /* Where crun creates that cgroup: below the mount, with a leading slash. */
 [[nodiscard]] struct nd_error *cri_resources_cgroup_path(const char *given, char **ret);
 
+/* The cgroup below the container's in which a container that may create cgroups starts. */
+[[nodiscard]] char *cri_resources_leaf(const char *id);
+
+/* Bounds for the cgroups that a container may create: kernel memory, and what a removal walks. */
+void cri_resources_bound_cgroups(struct nd_spec_resources *resources);
+
 /* The OOM score to set: the wanted one within the kernel's range, but without CAP_SYS_RESOURCE
  * not below our own. */
 int cri_resources_oom_score(int64_t wanted, uint64_t capabilities);

@@ -80,6 +80,22 @@ static void in_a_user_namespace_a_different_host_path_is_a_mount([[maybe_unused]
         assert_int_equal(spec.resources.devices.count, 2);
 }
 
+static void a_node_belongs_to_the_containers_user_unless_the_file_says_otherwise([[maybe_unused]] void **state) {
+        static const char text[] = "{\"cdiVersion\":\"1\",\"kind\":\"a/b\",\"containerEdits\":{\"deviceNodes\":["
+                                   "{\"path\":\"/dev/gpu0\"},{\"path\":\"/dev/gpu0\",\"uid\":0,\"gid\":7}]}}";
+        nd_cleanup(cri_cdi_file_done) struct cri_cdi_file file = parse(text, false);
+        nd_cleanup(nd_spec_done) struct nd_spec spec = {
+                .binds_devices = true, .makes_devices = true, .process.user = {.uid = 1000, .gid = 2000}};
+
+        expect_ok(cri_cdi_file_edit(&file, nullptr, look_at_device, &spec));
+        assert_int_equal(spec.devices.count, 2);
+        assert_int_equal(spec.devices.items[0].uid, 1000);
+        assert_int_equal(spec.devices.items[0].gid, 2000);
+        assert_true(spec.devices.items[0].own);
+        assert_int_equal(spec.devices.items[1].uid, 0);
+        assert_int_equal(spec.devices.items[1].gid, 7);
+}
+
 static void unsupported_edits_are_refused([[maybe_unused]] void **state) {
         nd_cleanup(cri_cdi_file_done) struct cri_cdi_file file = parse(vendor, false);
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
@@ -199,6 +215,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_device_gets_all_edits_of_its_file),
                 cmocka_unit_test(in_a_user_namespace_a_different_host_path_is_a_mount),
+                cmocka_unit_test(a_node_belongs_to_the_containers_user_unless_the_file_says_otherwise),
                 cmocka_unit_test(unsupported_edits_are_refused),
                 cmocka_unit_test(an_invalid_file_has_a_specific_error),
                 cmocka_unit_test(a_later_directory_takes_precedence_and_duplicates_are_refused),

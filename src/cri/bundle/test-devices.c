@@ -11,7 +11,7 @@ static struct nd_error *describe(const char *host, const char *container, const 
         nd_vector_push(&request.devices, ((struct cri_device_request) {.host_path = (char *) host,
                                                                        .container_path = (char *) container,
                                                                        .permissions = (char *) permissions}));
-        error = cri_devices_describe(&request, ret);
+        error = cri_devices_describe(&request, false, ret);
         nd_vector_done(&request.devices);
         return error;
 }
@@ -45,6 +45,34 @@ static void without_host_root_a_device_with_another_name_is_a_mount([[maybe_unus
         assert_int_equal(spec.resources.devices.count, 4);
 }
 
+/* By the request's user and group, and by the settings of pod and node. */
+static void owner(struct cri_container_request request, bool owned, struct nd_spec *spec, const char *wanted) {
+        struct cri_device_request zero = {
+                .host_path = (char *) "/dev/zero", .container_path = (char *) "/dev/zero", .permissions = (char *) "rw"};
+        nd_autofree char *found = nullptr;
+
+        nd_vector_push(&request.devices, zero);
+        expect_ok(cri_devices_describe(&request, owned, spec));
+        nd_vector_done(&request.devices);
+        found = nd_format("%u:%u %s", spec->devices.items[0].uid, spec->devices.items[0].gid,
+                          spec->devices.items[0].own ? "own" : "");
+        assert_string_equal(found, wanted);
+        nd_spec_done(spec);
+}
+
+static void owners_are_the_hosts_the_requests_or_the_processs([[maybe_unused]] void **state) {
+        const struct cri_container_request user = {.has_user = true, .user = 1000, .has_group = true, .group = 2000};
+        const struct cri_container_request root = {.has_user = true, .has_group = true};
+        struct nd_spec spec = {};
+
+        owner(user, false, &spec, "0:0 ");
+        owner(user, true, &spec, "1000:2000 ");
+        owner(root, true, &spec, "0:0 ");
+        owner((struct cri_container_request) {.user = 1000, .group = 2000}, true, &spec, "0:0 ");
+        spec = (struct nd_spec) {.binds_devices = true, .makes_devices = true, .process.user = {.uid = 33, .gid = 44}};
+        owner(user, false, &spec, "33:44 own");
+}
+
 static void links_are_followed_and_directories_walked([[maybe_unused]] void **state) {
         scratch_directory root = scratch_make();
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
@@ -69,7 +97,7 @@ static void privileged_has_the_nodes_devices_but_not_its_terminals([[maybe_unuse
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         bool null = false;
 
-        expect_ok(cri_devices_describe(&(struct cri_container_request) {.privileged = true}, &spec));
+        expect_ok(cri_devices_describe(&(struct cri_container_request) {.privileged = true}, false, &spec));
         nd_vector_each (device, &spec.devices) {
                 null = null || nd_streq(device->path, "/dev/null");
                 assert_false(nd_has_prefix(device->path, "/dev/pts/"));
@@ -84,6 +112,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_device_is_added_with_its_numbers_and_permissions),
                 cmocka_unit_test(without_host_root_a_device_with_another_name_is_a_mount),
+                cmocka_unit_test(owners_are_the_hosts_the_requests_or_the_processs),
                 cmocka_unit_test(links_are_followed_and_directories_walked),
                 cmocka_unit_test(a_path_that_is_not_a_device_is_an_error),
                 cmocka_unit_test(privileged_has_the_nodes_devices_but_not_its_terminals),

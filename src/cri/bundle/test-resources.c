@@ -71,6 +71,17 @@ static void limits_are_passed_on_unchanged([[maybe_unused]] void **state) {
         nd_vector_done(&request.unified);
 }
 
+static void cgroups_that_a_container_creates_are_bounded([[maybe_unused]] void **state) {
+        nd_cleanup(nd_spec_resources_done) struct nd_spec_resources resources = {};
+
+        cri_resources_bound_cgroups(&resources);
+        assert_int_equal(resources.unified.count, 2);
+        assert_string_equal(resources.unified.items[0].key, "cgroup.max.descendants");
+        assert_string_equal(resources.unified.items[0].value, "1024");
+        assert_string_equal(resources.unified.items[1].key, "cgroup.max.depth");
+        assert_string_equal(resources.unified.items[1].value, "16");
+}
+
 static void an_oom_score_is_limited_to_what_the_kernel_accepts([[maybe_unused]] void **state) {
         uint64_t may = UINT64_C(1) << CAP_SYS_RESOURCE;
 
@@ -87,6 +98,7 @@ int main(void) {
                 cmocka_unit_test(the_cgroup_path_is_known_for_both_drivers),
                 cmocka_unit_test(a_parent_that_does_not_fit_the_driver_is_refused),
                 cmocka_unit_test(limits_are_passed_on_unchanged),
+                cmocka_unit_test(cgroups_that_a_container_creates_are_bounded),
                 cmocka_unit_test(an_oom_score_is_limited_to_what_the_kernel_accepts),
         };
 

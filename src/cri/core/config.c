@@ -129,6 +129,7 @@ static const struct key keys[] = {
         {"apparmorProfiles", KEY_PATH, offsetof(struct cri_config, apparmor_profiles), 0, 0},
         {"runtimeHandlers", KEY_HANDLERS, offsetof(struct cri_config, handlers), 0, 0},
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
+        {"deviceOwnershipFromSecurityContext", KEY_BOOL, offsetof(struct cri_config, device_ownership), 0, 0},
         {"imageVerifier", KEY_OPTIONAL_PATH, offsetof(struct cri_config, verifier), 0, 0},
         {"unlockedReadOnlyVolumes", KEY_BOOL, offsetof(struct cri_config, unlocked_volumes), 0, 0},
         {"pullBroker", KEY_OPTIONAL_PATH, offsetof(struct cri_config, pull_broker), 0, 0},
@@ -305,6 +306,12 @@ static struct nd_error *take_handler(yyjson_val *value, struct cri_config *confi
                 nd_try(take_handler_member(yyjson_get_str(key) ?: "", yyjson_obj_iter_get_val(key), &handler));
         if (!handler.name)
                 return nd_error_new(ND_INVALID, 0, "runtimeHandlers: a handler has no name");
+        if (handler.writable_cgroups && handler.kind != OCI_RUNTIME_CRUN)
+                return nd_error_new(
+                        ND_INVALID, 0,
+                        "runtimeHandlers: handler '%s': writableCgroups needs the engine crun: runc starts containers in "
+                        "the root of their cgroup namespace, where controllers cannot be enabled",
+                        handler.name);
         if (cri_config_handler(config, handler.name, &known))
                 return nd_error_new(ND_INVALID, 0, "runtimeHandlers: duplicate handler '%s'", handler.name);
         if (!handler.program)

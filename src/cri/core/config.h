@@ -19,7 +19,7 @@ struct cri_runtime_handler {
         /* which command line the runtime understands */
         enum cri_oci_runtime_kind { OCI_RUNTIME_CRUN, OCI_RUNTIME_RUNC } kind;
         char *program;
-        bool writable_cgroups; /* containers with a cgroup namespace may create cgroups */
+        bool writable_cgroups; /* containers in a user namespace may create cgroups */
 };
 
 struct cri_config {
@@ -54,6 +54,9 @@ struct cri_config {
         nd_vector(struct cri_runtime_handler) handlers;
         /* directories with CDI files, separated by colons; the last one takes precedence */
         char *cdi;
+        /* Devices of pods with the host's users belong to the user and group of the container's
+         * security context. With a user namespace they always do. */
+        bool device_ownership;
         /* program that must accept a pulled image before it is recorded; "" = none */
         char *verifier;
         /* Allow read-only volumes in /dev, /proc and /sys also for containers with SYS_ADMIN in

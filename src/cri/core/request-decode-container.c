@@ -142,25 +142,31 @@ static struct nd_error *take_cdi(const Runtime__V1__ContainerConfig *config, str
 
 /* ---- security ---- */
 
+/* The name of a localhost profile. Clients that took it over from the deprecated field have the
+ * prefix of that field in it; containerd and CRI-O accept it. */
+static const char *localhost_name(const char *text) {
+        static const char prefix[] = "localhost/";
+
+        return nd_has_prefix(text, prefix) ? text + strlen(prefix) : text;
+}
+
 /* Decodes the profile or, if there is none, the deprecated string: "runtime/default",
  * "unconfined", "localhost/<name>". */
 static struct nd_error *take_profile(const char *what, const Runtime__V1__SecurityProfile *profile, const char *old,
                                      struct cri_security_profile *ret) {
-        static const char localhost[] = "localhost/";
-
         ret->kind = PROFILE_UNSET;
         if (profile) {
                 if ((int) profile->profile_type < PROFILE_DEFAULT || (int) profile->profile_type > PROFILE_LOCALHOST)
                         return nd_error_new(ND_INVALID, 0, "%s: unknown profile type %d", what, (int) profile->profile_type);
                 ret->kind = (typeof(ret->kind)) profile->profile_type;
-                nd_try(cri_decode_text(what, profile->localhost_ref, REQUEST_PATH, &ret->localhost));
+                nd_try(cri_decode_text(what, localhost_name(profile->localhost_ref), REQUEST_PATH, &ret->localhost));
         } else if (nd_streq(old, "runtime/default") || nd_streq(old, "docker/default")) {
                 ret->kind = PROFILE_DEFAULT;
         } else if (nd_streq(old, "unconfined")) {
                 ret->kind = PROFILE_UNCONFINED;
-        } else if (nd_has_prefix(old, localhost)) {
+        } else if (localhost_name(old) != old) {
                 ret->kind = PROFILE_LOCALHOST;
-                nd_try(cri_decode_text(what, old + strlen(localhost), REQUEST_PATH, &ret->localhost));
+                nd_try(cri_decode_text(what, localhost_name(old), REQUEST_PATH, &ret->localhost));
         } else if (old[0]) {
                 return nd_error_new(ND_INVALID, 0, "%s: unknown profile '%s'", what, old);
         }

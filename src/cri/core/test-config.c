@@ -40,8 +40,9 @@ static char *describe(const struct cri_config *config) {
 
         for (size_t i = 0; i < nd_count_of(texts); i++)
                 nd_text_addf(&text, "%s\n", texts[i]);
-        nd_text_addf(&text, "%u %u %u %zu %zu %d %d", config->pulls, config->downloads, config->stalled_s,
-                     config->pinned.count, config->handlers.count, config->systemd_cgroups, config->unlocked_volumes);
+        nd_text_addf(&text, "%u %u %u %zu %zu %d %d %d", config->pulls, config->downloads, config->stalled_s,
+                     config->pinned.count, config->handlers.count, config->systemd_cgroups, config->unlocked_volumes,
+                     config->device_ownership);
         return nd_text_steal(&text);
 }
 
@@ -62,7 +63,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
                 "socket: /a\nimages: /b\ncertificates: /c\nfetchHelper: /d\nunpackHelper: /u\nparallelPulls: 2\nparallelDownloads: 4\n"
                 "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
                 "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncgroupPrefix: crio\nruntimeName: containerd\nwithoutCgroups: true\ncniConfig: /j\n"
-                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\nimageVerifier: /p\npullBroker: /q\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
+                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\ndeviceOwnershipFromSecurityContext: true\nimageVerifier: /p\npullBroker: /q\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
                 &config));
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
@@ -88,6 +89,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.seccomp_profile, "/m");
         assert_string_equal(config.metrics, "127.0.0.1:9100");
         assert_string_equal(config.cdi, "/n");
+        assert_true(config.device_ownership);
         assert_string_equal(config.verifier, "/p");
         assert_string_equal(config.pull_broker, "/q");
         assert_int_equal(config.handlers.count, 2);
@@ -139,6 +141,8 @@ static void an_invalid_key_or_value_is_named_in_the_error([[maybe_unused]] void 
                 {"runtimeHandlers: [{name: a, engine: kata}]\n", "'engine': a handler"},
                 {"runtimeHandlers: [{name: a, program: bin/x}]\n", "'program': a handler"},
                 {"runtimeHandlers: [{name: a, color: red}]\n", "'color': a handler"},
+                {"runtimeHandlers: [{name: a, engine: runc, writableCgroups: true}]\n",
+                 "'a': writableCgroups needs the engine crun"},
                 {"runtimeHandlers: [5]\n", "no name"},
                 {"imageVerifier: verify\n", "imageVerifier must be an absolute path, or off"},
                 {"metrics: 127.0.0.1:0\n", "metrics must be off, the absolute path"},

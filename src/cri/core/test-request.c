@@ -346,6 +346,24 @@ static void a_containers_message_becomes_a_request([[maybe_unused]] void **state
         assert_false(request.mounts.items[0].idmapped);
 }
 
+static void a_localhost_profile_may_have_the_prefix_of_the_deprecated_field([[maybe_unused]] void **state) {
+        static const char *const refs[] = {"shop", "localhost/shop"};
+
+        for (size_t i = 0; i < nd_count_of(refs); i++) {
+                nd_cleanup(cri_container_request_done) struct cri_container_request request = {};
+                struct container_message m;
+
+                fill_container(&m);
+                m.profile.profile_type = RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__Localhost;
+                m.profile.localhost_ref = (char *) refs[i];
+                m.security.apparmor = m.security.seccomp = &m.profile;
+                expect_ok(decode_container(&m, &request));
+                assert_int_equal(request.apparmor.kind, PROFILE_LOCALHOST);
+                assert_string_equal(request.apparmor.localhost, "shop");
+                assert_string_equal(request.seccomp.localhost, "shop");
+        }
+}
+
 static void mount_options_become_attributes([[maybe_unused]] void **state) {
         nd_cleanup(cri_container_request_done) struct cri_container_request request = {}, unknown = {};
         char *options[] = {(char *) "nosuid", (char *) "noexec", (char *) "noexec", (char *) "suid"};
@@ -419,6 +437,8 @@ static void container_options_that_the_cri_forbids_are_refused([[maybe_unused]] 
         m.profile.profile_type = RUNTIME__V1__SECURITY_PROFILE__PROFILE_TYPE__Localhost;
         m.security.seccomp = &m.profile;
         expect_error(decode_container(&m, &request), ND_INVALID, "needs a name");
+        m.profile.localhost_ref = (char *) "localhost/";
+        expect_error(decode_container(&m, &request), ND_INVALID, "needs a name");
         fill_container(&m);
         m.image.image = (char *) "";
         expect_error(decode_container(&m, &request), ND_INVALID, "no image");
@@ -476,6 +496,7 @@ int main(void) {
                 cmocka_unit_test(one_attempt_is_made_once),
                 cmocka_unit_test(a_containers_users_are_its_pods),
                 cmocka_unit_test(a_containers_message_becomes_a_request),
+                cmocka_unit_test(a_localhost_profile_may_have_the_prefix_of_the_deprecated_field),
                 cmocka_unit_test(mount_options_become_attributes),
                 cmocka_unit_test(invalid_mounts_are_refused),
                 cmocka_unit_test(container_options_that_the_cri_forbids_are_refused),

@@ -6,7 +6,8 @@
  *   one write to cgroup.kill kills everything that the command started, including daemonized
  *   processes.
  *   A command that ends in time may leave a process behind on purpose (a hook that starts a
- *   server). Such processes are moved to the container's cgroup, and the empty cgroup is removed.
+ *   server). Such processes are moved to the container's cgroup, or to the leaf in which the
+ *   container started, and the empty cgroup is removed.
  *   The cgroup of a killed command may need a moment to become empty; the reaper retries until it
  *   is.
  *   crun writes its own errors ("executable not found") to its log, a memory file, so that they
@@ -25,11 +26,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <systemd/sd-event.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "cri/bundle/resources.h"
 #include "cri/core/paths.h"
 #include "cri/oci-runtime/oci-runtime.h"
 #include "sys/cgroup.h"
@@ -131,16 +134,21 @@ static struct nd_error *memory_file(const char *name, const char *bytes, size_t 
 
 /* ---- the cgroup ---- */
 
-/* The cgroup of the container's processes: with systemd, crun creates one inside the scope for
- * containers that may create cgroups, and did for every container before 0.1.0. */
+/* The cgroup in which crun creates those of commands. Before 0.1.0 crun had one inside the scope of
+ * each container. A scope that does not belong to us belongs to a container that may create
+ * cgroups, with that name too. */
 static char *cgroup_of(const struct cri_config *config, const struct cri_container *container) {
-        nd_autofree char *inner = nullptr, *path = nullptr;
+        nd_autofree char *inner = nullptr, *path = nullptr, *scope = nullptr;
+        struct stat owner;
 
         if (!config->systemd_cgroups || *container->cgroup == '\0')
                 return nd_strdup(container->cgroup);
         inner = nd_format("%s/container", container->cgroup);
         path = nd_format(ND_CGROUP_MOUNT "%s", inner);
-        return access(path, F_OK) == 0 ? nd_take_ptr(inner) : nd_strdup(container->cgroup);
+        scope = nd_format(ND_CGROUP_MOUNT "%s", container->cgroup);
+        if (access(path, F_OK) < 0 || stat(scope, &owner) < 0 || owner.st_uid != geteuid())
+                return nd_strdup(container->cgroup);
+        return nd_take_ptr(inner);
 }
 
 #define PREFIX "exec-"
@@ -177,8 +185,17 @@ struct reaper {
         char *cgroup;
         char name[CGROUP_NAME];
         unsigned tries;
-        bool lift; /* move its processes to the container's cgroup instead of waiting for them */
+        /* Where the container's first process started, if the container may create cgroups. Unless
+         * nullptr, processes are moved there or to the container's cgroup, not waited for. */
+        char *leaf;
 };
+
+/* A cgroup with controllers enabled below it cannot have processes of its own. */
+static void lift(int parent, const struct reaper *reaper) {
+        nd_autoclose int leaf = openat(parent, reaper->leaf, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+        nd_cgroup_lift(parent, reaper->name, leaf >= 0 ? leaf : parent);
+}
 
 static bool reap(const struct reaper *reaper) {
         nd_autoclose int parent = -EBADF;
@@ -188,8 +205,8 @@ static bool reap(const struct reaper *reaper) {
                 return true; /* removed together with its parent */
         if (nd_cgroup_remove(parent, reaper->name))
                 return true;
-        if (reaper->lift)
-                nd_cgroup_lift(parent, reaper->name);
+        if (reaper->leaf)
+                lift(parent, reaper);
         return nd_cgroup_remove(parent, reaper->name);
 }
 
@@ -197,6 +214,7 @@ static void reaper_free(void *userdata) {
         struct reaper *reaper = userdata;
 
         free(reaper->cgroup);
+        free(reaper->leaf);
         free(reaper);
 }
 
@@ -211,7 +229,7 @@ static int on_reap(sd_event_source *source, uint64_t usec, void *userdata) {
 }
 
 /* The event loop owns the timer and the timer owns the reaper; no other reference exists. */
-static void sweep_cgroup(sd_event *loop, const char *cgroup, const char *name, bool lift) {
+static void sweep_cgroup(sd_event *loop, const char *cgroup, const char *name, const char *leaf) {
         sd_event_source *timer = nullptr;
         struct reaper *reaper;
 
@@ -219,7 +237,7 @@ static void sweep_cgroup(sd_event *loop, const char *cgroup, const char *name, b
                 return;
         reaper = nd_new(struct reaper);
         reaper->cgroup = nd_strdup(cgroup);
-        reaper->lift = lift;
+        reaper->leaf = leaf ? nd_strdup(leaf) : nullptr;
         (void) snprintf(reaper->name, sizeof reaper->name, "%s", name);
         if (reap(reaper) ||
             sd_event_add_time_relative(loop, &timer, CLOCK_MONOTONIC, sweep_us, ND_MS_US, on_reap, reaper) < 0) {
@@ -245,7 +263,7 @@ void cri_exec_forget(sd_event *loop, const struct cri_config *config, const stru
                 if (!nd_has_prefix(*name, PREFIX) || strlen(*name) >= CGROUP_NAME)
                         continue;
                 kill_cgroup(cgroup, *name);
-                sweep_cgroup(loop, cgroup, *name, false);
+                sweep_cgroup(loop, cgroup, *name, nullptr);
         }
 }
 
@@ -325,6 +343,7 @@ static void fit(struct nd_child_result *from, struct cri_exec_result *ret) {
 
 static void on_end(struct nd_child_result *result, void *userdata) {
         nd_cleanup(exec_done) struct cri_exec *exec = userdata;
+        nd_autofree char *leaf = exec->timed_out ? nullptr : cri_resources_leaf(exec->id);
         struct nd_error *error = nullptr;
         struct cri_exec_result answer;
 
@@ -340,7 +359,7 @@ static void on_end(struct nd_child_result *result, void *userdata) {
                 fit(result, &answer);
         exec->callback(error, error ? nullptr : &answer, exec->userdata);
         /* after the callback, so that it does not delay the response */
-        sweep_cgroup(exec->loop, exec->cgroup, exec->name, !exec->timed_out);
+        sweep_cgroup(exec->loop, exec->cgroup, exec->name, leaf);
 }
 
 /* crun still runs although all processes in the cgroup are dead: one of its processes has not
@@ -350,7 +369,7 @@ static int on_grace([[maybe_unused]] sd_event_source *source, [[maybe_unused]] u
 
         nd_child_cancel(nd_take_ptr(exec->child));
         kill_cgroup(exec->cgroup, exec->name);
-        sweep_cgroup(exec->loop, exec->cgroup, exec->name, false);
+        sweep_cgroup(exec->loop, exec->cgroup, exec->name, nullptr);
         exec->callback(late(exec), nullptr, exec->userdata);
         return 0;
 }
@@ -370,7 +389,7 @@ void cri_exec_cancel(struct cri_exec *exec) {
         kill_cgroup(exec->cgroup, exec->name);
         nd_child_cancel(nd_take_ptr(exec->child));
         kill_cgroup(exec->cgroup, exec->name);
-        sweep_cgroup(exec->loop, exec->cgroup, exec->name, false);
+        sweep_cgroup(exec->loop, exec->cgroup, exec->name, nullptr);
         exec_free(exec);
 }
 
@@ -432,7 +451,7 @@ static struct nd_error *start(struct cri_exec *exec, const struct cri_config *co
         nd_try(make_cgroup(exec));
         error = launch(exec, config, plan, process, oom_score_adj);
         if (error)
-                sweep_cgroup(exec->loop, exec->cgroup, exec->name, false);
+                sweep_cgroup(exec->loop, exec->cgroup, exec->name, nullptr);
         return error;
 }
 

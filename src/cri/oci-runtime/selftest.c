@@ -34,6 +34,7 @@
 #include "sys/tree.h"
 #include "sys/userns.h"
 #include "sys/worker.h"
+#include "userns/delegation.h"
 #include "userns/probe.h"
 
 #ifndef ND_VERSION
@@ -279,6 +280,15 @@ static struct nd_error *check_cgroups(const struct room *room) {
         return nullptr;
 }
 
+/* A kubelet gives each pod a block of IDs, and a rootless node may have none. */
+static struct nd_error *check_blocks(const struct room *room) {
+        if (room->users->initial || nd_delegation_pods(&room->users->uids, &room->users->gids).count > 0)
+                return nullptr;
+        return nd_error_new(ND_PRECONDITION, 0,
+                            "this rootless node has no block of %d IDs for a pod: give the node's user more subordinate IDs",
+                            ND_IDS_UNIT);
+}
+
 static struct nd_error *run_trial(struct room *room) {
         struct nd_userns_plan users = {
                 .uids = &room->map, .uid_count = 1, .gids = &room->map, .gid_count = 1, .charge_to_root = true};
@@ -290,6 +300,7 @@ static struct nd_error *run_trial(struct room *room) {
                 nd_try(check_cgroups(room));
         nd_try(make_layer(room));
         if (maps_users(room->feature)) {
+                nd_try(check_blocks(room));
                 nd_try(nd_probe_map(&room->map));
                 if (room->users->initial)
                         nd_try(nd_probe_overlay(room->config->images));

@@ -16,6 +16,7 @@
 #include "cri/bundle/bundle.h"
 #include "cri/bundle/pod-files.h"
 #include "cri/bundle/process.h"
+#include "cri/bundle/resources.h"
 #include "cri/bundle/rootfs.h"
 #include "cri/core/events.h"
 #include "cri/core/paths.h"
@@ -380,10 +381,11 @@ struct nd_error *cri_container_create_monitor(struct cri_container_operation *op
 
 /* ---- process ---- */
 
-/* The container's cgroup; none if it is in ours, which must not be killed with it. A container that
- * may create cgroups is in a cgroup inside the scope, but the limits are on the scope. */
-static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, char **ret) {
-        nd_autofree char *path = nd_format("/proc/%d/cgroup", (int) pid), *text = nullptr, *own = nullptr;
+/* The container's cgroup; none if it is in ours, which must not be killed with it. The process of a
+ * container that may create cgroups is in a leaf below it. */
+static struct nd_error *find_cgroup(const struct cri_config *config, const struct cri_container *container, char **ret) {
+        nd_autofree char *path = nd_format("/proc/%d/cgroup", (int) container->pid), *text = nullptr, *own = nullptr,
+                         *leaf = cri_resources_leaf(container->id);
         char *last;
 
         if (config->without_cgroups)
@@ -391,7 +393,7 @@ static struct nd_error *find_cgroup(const struct cri_config *config, pid_t pid, 
         nd_try(nd_file_read_kernel(path, 64 << 10, &text));
         own = nd_cgroup_path_of(text);
         last = own ? strrchr(own, '/') : nullptr;
-        if (config->systemd_cgroups && last && last != own && nd_streq(last, "/container"))
+        if (last && last != own && nd_streq(last + 1, leaf))
                 *last = '\0';
         nd_strset(ret, own ? own : "");
         return nullptr;
@@ -402,7 +404,7 @@ struct nd_error *cri_container_create_record(struct cri_container_operation *ope
         nd_autoclose int process = cri_container_process(container);
 
         nd_try(cri_joined_namespaces_check(container->pid, &operation->creation->plan, operation->creation->pid_namespace));
-        nd_try(find_cgroup(&operation->parts->config, container->pid, &container->cgroup));
+        nd_try(find_cgroup(&operation->parts->config, container, &container->cgroup));
         /* Make sure that the values above are those of the container's process and not of a later
          * one with the same pid, whose cgroup would be killed with the container. */
         if (process < 0 || nd_sys->pidfd_send_signal(process, 0, 0) < 0) {

@@ -85,6 +85,12 @@ static struct nd_error *check_run(struct cri_parts *parts, const struct cri_sand
                 return nd_error_new(ND_INVALID, 0,
                                     "unknown runtime handler '%s'; runtimeHandlers in /etc/nodens/cri.yaml defines handlers",
                                     request->runtime_handler);
+        /* Root of the node would own the limits of its own cgroup. */
+        if (handler.writable_cgroups && !request->user_namespace)
+                return nd_error_new(ND_PRECONDITION, 0,
+                                    "runtime handler '%s' has writable cgroups, which are safe only in a user namespace: set "
+                                    "hostUsers: false in the pod's spec, or use another RuntimeClass",
+                                    request->runtime_handler);
         /* the kubelet's cgroup driver is ours */
         nd_try(cri_resources_cgroup(&parts->config, request->cgroup_parent, "id", &cgroup));
         if (request->user_namespace)

@@ -14,6 +14,7 @@
 #include "cri/stream/console.h"
 #include "cri/stream/stdio.h"
 #include "sys/calls.h"
+#include "sys/file.h"
 
 struct work {
         struct cri_stdio *stdio;
@@ -111,7 +112,7 @@ static void ends_done(int (*ends)[3]) {
 static struct nd_error *launch(struct cri_stdio *stdio, struct cri_container *container, void **ret) {
         const struct cri_stream_parts *parts = cri_stdio_parts(stdio);
         const struct cri_stream_request *request = cri_stdio_request(stdio);
-        nd_autoclose int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
+        nd_autoclose int nowhere = -EBADF;
         struct cri_exec_streams streams = {.terminal = request->terminal};
         nd_cleanup(ends_done) int theirs[3] = {-EBADF, -EBADF, -EBADF};
         struct work *work = nd_new(struct work);
@@ -119,6 +120,7 @@ static struct nd_error *launch(struct cri_stdio *stdio, struct cri_container *co
         work->stdio = stdio;
         work->terminal = -EBADF;
         *ret = work;
+        nd_try(nd_file_open_null(O_RDWR, &nowhere));
         nd_try(streams.terminal ? open_console(work, container) : open_pipes(work, container, theirs));
         if (streams.terminal)
                 streams.console = cri_stream_console_socket(work->console);

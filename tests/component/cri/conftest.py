@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The runtimes of the CRI tests: without options, nodens-cri and containerd, side by side.
 
-A case that nodens-cri fails fails the run; one that containerd fails is shown as an expected
-failure. To test a runtime that is running already:
+A case that nodens-cri fails fails the run; one that a peer fails is shown as an expected
+failure. `--runtime cri-o` runs the cases on CRI-O. To test a runtime that is running already:
 
     pytest tests/component/cri --runtime-endpoint unix:///run/containerd/containerd.sock
         --registry NAME:PORT --registry-site DIRECTORY
@@ -26,15 +26,16 @@ import pytest
 from nodensdev.cri_client import CriClient
 from nodenstest import pods as pods_module
 from nodenstest import runtimes, validation
+from nodenstest.cdi import Define, definitions
 
-BASELINE = "containerd"
+PEERS = ("containerd", "cri-o")
 ROOTLESS = Path(__file__).with_name("rootless.toml")    # cases that do not apply to a rootless node
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--runtime-endpoint",
                      help="a runtime's socket, as unix:///path; default: nodens-cri and containerd, started for the tests")
-    parser.addoption("--runtime", choices=list(runtimes.KINDS), help="only this one of the two")
+    parser.addoption("--runtime", choices=list(runtimes.KINDS), help="only this one; default: nodens-cri and containerd")
     parser.addoption("--cgroup-driver", default="cgroupfs",
                      help="of the runtimes that are started for the tests: cgroupfs (default), or systemd where that runs")
     parser.addoption("--registry", help="with --runtime-endpoint: the registry's name and port in image names")
@@ -99,7 +100,7 @@ class Subject:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "subject" in metafunc.fixturenames:
         given = metafunc.config.getoption("--runtime-endpoint") or metafunc.config.getoption("--runtime")
-        metafunc.parametrize("subject", [given] if given else list(runtimes.KINDS), indirect=True, scope="session")
+        metafunc.parametrize("subject", [given] if given else list(runtimes.SIDE_BY_SIDE), indirect=True, scope="session")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -152,7 +153,7 @@ def subject(request: pytest.FixtureRequest, published: tuple[runtimes.registry_s
         yield Subject(request.param, client, names, str(runtime.socket), runtime)
         client.close()
         with contextlib.suppress(ProcessLookupError):
-            assert runtime.stop() == 0 or request.param == BASELINE, runtime.tail()
+            assert runtime.stop() == 0 or request.param in PEERS, runtime.tail()
 
 
 @pytest.fixture(scope="session")
@@ -185,6 +186,13 @@ def pods(request: pytest.FixtureRequest, plain_pods: pods_module.Pods) -> pods_m
     return plain_pods
 
 
+@pytest.fixture
+def define(plain_pods: pods_module.Pods) -> Iterator[Define]:
+    """Defines a CDI device for one test."""
+    with definitions(plain_pods) as made:
+        yield made
+
+
 OUTCOMES: dict[str, dict[str, str]] = {}
 
 
@@ -205,8 +213,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     found = OUTCOMES.setdefault(item.originalname, {})  # type: ignore[attr-defined]
     if report.failed or name not in found:  # one of several parameters is enough to fail
         found[name] = report.outcome if report.passed else f"{report.outcome}: {reason}"
-    if name == BASELINE and report.failed:
-        report.outcome, report.wasxfail = "skipped", f"{BASELINE}: {reason}"
+    if name in PEERS and report.failed:
+        report.outcome, report.wasxfail = "skipped", f"{name}: {reason}"
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

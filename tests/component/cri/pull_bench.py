@@ -126,12 +126,12 @@ def main() -> int:
     layout, image, rounds, result = Layout.open(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4])
     messages = runtimes.messages()
     go_first(os.getpid())
-    found: dict[str, Any] = {kind: [] for kind in runtimes.KINDS}
+    found: dict[str, Any] = {kind: [] for kind in runtimes.SIDE_BY_SIDE}
     with runtimes.registry(images=False) as site:
         site.client().push(layout, image)
         name = f"{site.name}/{image.partition('/')[2]}"
         for number in range(rounds):
-            for kind in list(runtimes.KINDS)[::-1 if number % 2 else 1]:
+            for kind in runtimes.SIDE_BY_SIDE[::-1 if number % 2 else 1]:
                 found[kind].append(one_pull(kind, site, name, messages))
                 print(f"{kind}: {found[kind][-1]['seconds']:.2f} s", flush=True)
         found["memory"] = one_pull("nodens-cri", site, name, messages, sampled=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nodenstest.cdi import DIRECTORY
 from nodenstest.pods import Pods, refused
 
-DIRECTORY = Path("/var/run/cdi")
 KIND = "nodens.test/thing"
 
 

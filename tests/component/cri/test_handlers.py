@@ -47,8 +47,7 @@ def daemon(subject: Subject, messages: runtimes.Messages) -> Iterator[tuple[runt
         crun = "/usr/bin/crun" if runtimes.has_controllers() else str(runtimes.WITHOUT_CONTROLLERS)
         calls = directory / "calls"
         handlers = [{"name": "noted", "program": script(directory / "noted", f'echo "$@" >>{calls}; exec {crun} "$@"')},
-                    {"name": "broken", "program": script(directory / "broken", "echo this engine is broken >&2; exit 1")},
-                    {"name": "nested", "program": crun, "writableCgroups": True}]
+                    {"name": "broken", "program": script(directory / "broken", "echo this engine is broken >&2; exit 1")}]
         if RUNC:
             handlers.append({"name": "runc", "engine": "runc", "program": RUNC})
         runtime = runtimes.NodensCri(directory / "r", messages, settings={"runtimeHandlers": json.dumps(handlers)})
@@ -79,7 +78,7 @@ def scene(daemon: tuple[runtimes.NodensCri, Path], subject: Subject, messages: r
 
 def test_each_handler_reports_its_features(scene: Scene) -> None:
     found = scene.handlers()
-    assert {"", "crun", "noted", "broken", "nested"} <= found.keys()
+    assert {"", "crun", "noted", "broken"} <= found.keys()
     assert found["noted"].user_namespaces and found["noted"].recursive_read_only_mounts and found[""].user_namespaces
     assert not found["broken"].user_namespaces and not found["broken"].recursive_read_only_mounts
     told = json.loads(scene.pods.runtime.Status(scene.pods.pb.StatusRequest(verbose=True), timeout=TIMEOUT).info["info"])
@@ -116,16 +115,6 @@ def test_a_restart_finds_the_engine_again(scene: Scene) -> None:
     scene.runtime.start().close()
     pods_module.eventually(lambda: one.output("echo back") == "back", 30, "an answer after the restart")
     assert one.id in scene.calls.read_text()
-
-
-@pytest.mark.parametrize("userns", [False, True])
-def test_cgroups_are_writable_where_the_handler_says_so(scene: Scene, userns: bool) -> None:
-    """Below the container's own cgroup, and only there; the pod's root owns it."""
-    one = scene.run("nested", userns).container(SLEEP)
-    assert one.output("mkdir /sys/fs/cgroup/child && cat /sys/fs/cgroup/child/cgroup.procs && rmdir /sys/fs/cgroup/child; stat -c %u "
-                      "/sys/fs/cgroup") == "0"
-    plain = scene.run("", userns).container(SLEEP)
-    assert plain.execute("mkdir /sys/fs/cgroup/child").code != 0
 
 
 @pytest.mark.skipif(not RUNC, reason="runc is not installed here")

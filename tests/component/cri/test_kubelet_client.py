@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from nodenstest import runtimes
 
-IMAGE = "e2e-test-images/busybox:1.37.0-1"
+IMAGE = "e2e-test-images/busybox:1.37.0-2"
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from nodenstest import runtimes, tree
 
 OWN = ["nodens/layers:gzip", "nodens/layers:zstd", "nodens/layers:none", "nodens/deep:60", "nodens/ids:1", "nodens/high-ids:1",
        "nodens/multi:1",
-       "nodens/bulk:64m", "e2e-test-images/agnhost:2.63.0", "e2e-test-images/busybox:1.37.0-1"]
+       "nodens/bulk:64m", "e2e-test-images/agnhost:2.66.1", "e2e-test-images/busybox:1.37.0-2"]
 # Differences that are as they shall be: a test for each, and the reason.
 EXPLAINED: dict[str, Callable[[tree.Difference], bool]] = {
     "no layer has this directory, so its time is that of the unpacking":
@@ -125,7 +125,7 @@ def test_the_tree_of_hard_cases_equals_containerds(pair: Pair, tmp_path: Path) -
     judge(pair.compare(pair.site.publish(hard_cases(), "own/hard-cases:1"), tmp_path))
 
 
-MOVED = ("e2e-test-images/busybox:1.37.0-1", "nodens/multi:1", "nodens/ids:1")
+MOVED = ("e2e-test-images/busybox:1.37.0-2", "nodens/multi:1", "nodens/ids:1")
 
 
 def test_images_that_ctr_exports_are_imported(pair: Pair, tmp_path: Path, messages: runtimes.Messages) -> None:

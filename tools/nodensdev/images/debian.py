@@ -29,8 +29,8 @@ def packages(name: str) -> list[str]:
     return sorted(set(found))
 
 
-def unpack(wanted: list[str], path: Path) -> None:
-    """Unpacks packages and all that they depend on into a new directory."""
+def unpack(wanted: list[str], path: Path, kept: tuple[str, ...] = ()) -> None:
+    """Unpacks packages and all that they depend on into a new directory, without what is EXCLUDED and not kept."""
     machine.need_root("unpacking Debian packages for images")
     machine.need_program("mmdebstrap", "mmdebstrap")
     command = ["mmdebstrap", "--mode=root", "--format=directory", "--variant=extract", f"--include={','.join(wanted)}"]
@@ -40,7 +40,7 @@ def unpack(wanted: list[str], path: Path) -> None:
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     if done.returncode != 0:
         raise Failure(f"mmdebstrap failed for an image's packages; the end of its output:\n{done.stdout[-3000:]}")
-    for pattern in EXCLUDED:
+    for pattern in set(EXCLUDED) - set(kept):
         remove_matching(path, pattern)
 
 
