@@ -18,30 +18,24 @@ TASKS = ("require-user-namespaces", "rootful-images", "podman-in-a-pod", "from-o
          "pod-security-labels", "guard-remove")
 
 
-def passed(proof: Proof, output: str, least: int) -> None:
-    found = re.search(r"^(\d+) passed", output, re.MULTILINE)
-    proof.expect(found is not None and int(found[1]) >= least, f"at least {least} tests passed")
-    proof.figure("tests", found[0] if found else "none")
-
-
 @check("point 4: the guard's image from its package: under 15 MB, one program, not root, the same each time, and it serves")
 def image(proof: Proof) -> None:
     output = proof.dev("test", "guard-image", timeout=30 * MINUTE).stdout
-    passed(proof, output, 6)
+    proof.passed(output, 6)
     proof.figure("size", (re.findall(r"guard image: (.*)", output) or ["?"])[0])
 
 
 @check("point 4: the chart with default values is the Kustomize base; both are current; alerts fire when they should")
 def deploy(proof: Proof) -> None:
     proof.dev("lint", "deploy", timeout=20 * MINUTE)
-    passed(proof, proof.dev("test", "guard", "-k", "test_deploy or test_alerts", timeout=20 * MINUTE).stdout, 17)
+    proof.passed(proof.dev("test", "guard", "-k", "test_deploy or test_alerts", timeout=20 * MINUTE).stdout, 17)
 
 
 @check("points 2 and 4: the chart installed, upgraded, rolled back and removed on a cluster; a refused Deployment says why in its events; "
        "authorities rotated under load", full_only=True)
 def chart(proof: Proof) -> None:
     output = proof.dev("test", "guard-chart", timeout=45 * MINUTE).stdout
-    passed(proof, output, 6)
+    proof.passed(output, 6)
     for line in re.findall(r"^\.*((?:upgrade and rollback|rotation|a deleted replica|kubectl get events): .*)$", output, re.MULTILINE):
         proof.figure("seen", line)
 
@@ -49,14 +43,14 @@ def chart(proof: Proof) -> None:
 @check("point 4: guards are replaced under load and no review fails; labels of pod security follow grants, and never exceed them")
 def replaced(proof: Proof) -> None:
     output = proof.dev("test", "guard", "-k", "test_drain or test_label_sync", timeout=25 * MINUTE).stdout
-    passed(proof, output, 14)
+    proof.passed(output, 14)
     for line in re.findall(r"^\.*(three replicas ended: .*)$", output, re.MULTILINE):
         proof.figure("seen", line)
 
 
 @check("point 4: exported policies beside the webhook, on a real API server: the same verdicts; OpenShift's constraints imported")
 def exported(proof: Proof) -> None:
-    passed(proof, proof.dev("test", "guard", "-k", "test_export or test_import", timeout=25 * MINUTE).stdout, EXPORTED)
+    proof.passed(proof.dev("test", "guard", "-k", "test_export or test_import", timeout=25 * MINUTE).stdout, EXPORTED)
 
 
 @check("point 4: a page for each task, followed in a guest with a control plane and a kubelet", full_only=True)
@@ -74,13 +68,13 @@ def tasks(proof: Proof) -> None:
 @check(f"point 3: nodens audit finds each of the {FINDINGS} on a prepared cluster and nothing on a clean one; reports, rights, "
        "hostile servers")
 def audit(proof: Proof) -> None:
-    passed(proof, proof.dev("test", "guard", "-k", "test_audit", timeout=20 * MINUTE).stdout, FINDINGS)
+    proof.passed(proof.dev("test", "guard", "-k", "test_audit", timeout=20 * MINUTE).stdout, FINDINGS)
 
 
 @check(f"point 3: the verdict 'could run in a user namespace': at least {WORKLOADS_LEAST} workloads run both ways on a node, no false yes")
 def readiness(proof: Proof) -> None:
     output = proof.dev("test", "audit-node", timeout=25 * MINUTE).stdout
-    passed(proof, output, 2)
+    proof.passed(output, 2)
     found = re.search(r"^(\d+) workloads run both ways, (\d+) of them ready, false yes: (\d+), false no: (\d+)", output, re.MULTILINE)
     proof.expect(found is not None and int(found[1]) >= WORKLOADS_LEAST and int(found[3]) == 0, "no false yes")
     proof.figure("workloads", found[0] if found else "none")
@@ -130,19 +124,19 @@ def skew_cells(proof: Proof) -> None:
 
 @check("point 1: the version floor beside a stock API server: relaxations, two phases, replicas, pools, joining nodes, certificates")
 def floor(proof: Proof) -> None:
-    passed(proof, proof.dev("test", "guard", "-k", "test_floor and not test_floor_failures", timeout=30 * MINUTE).stdout, 10)
+    proof.passed(proof.dev("test", "guard", "-k", "test_floor and not test_floor_failures", timeout=30 * MINUTE).stdout, 10)
 
 
 @check("point 1: the authorizer: locks at once, unlocks by the first report, odd versions, other names, no contact, a broken floor")
 def authorizer(proof: Proof) -> None:
-    passed(proof, proof.dev("test", "guard", "-k", "test_authorizer", timeout=30 * MINUTE).stdout, 10)
+    proof.passed(proof.dev("test", "guard", "-k", "test_authorizer", timeout=30 * MINUTE).stdout, 10)
 
 
 @check("point 1: real kubelets 1.28.15 (relinked), 1.29.6, 1.32.13, 1.33, 1.34 on a cluster: locked, cannot join, NotReady, recovery, "
        "two phases; no pod that relies on user namespaces runs on 1.29.6", full_only=True)
 def floor_node(proof: Proof) -> None:
     output = proof.dev("test", "floor-node", timeout=60 * MINUTE).stdout
-    passed(proof, output, 9)
+    proof.passed(output, 9)
     for line in re.findall(r"^\.*(kubelet v.*: locked .*)$", output, re.MULTILINE):
         proof.figure("seen", line)
 
@@ -151,7 +145,7 @@ def floor_node(proof: Proof) -> None:
        "cold start: no wrong allow, no crash, kube-system works")
 def failures(proof: Proof) -> None:
     output = proof.dev("test", "guard", "-k", "test_floor_failures", timeout=30 * MINUTE).stdout
-    passed(proof, output, 7)
+    proof.passed(output, 7)
     for line in re.findall(r"^\.*((?:rotation|cold start|a silent connection): .*)$", output, re.MULTILINE):
         proof.figure("seen", line)
 

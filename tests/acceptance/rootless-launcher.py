@@ -54,7 +54,7 @@ def doctor(proof: Proof) -> None:
     proof.pytest("tests/component/rootless/test_check.py")
 
 
-@check("kube-proxy 1.36.3 in nftables mode runs inside, with a pod behind its node port; pods of two machines by VXLAN over both helpers")
+@check("kube-proxy 1.37.1 in nftables mode runs inside, with a pod behind its node port; pods of two machines by VXLAN over both helpers")
 def kubernetes(proof: Proof) -> None:
     goprograms.ensure("kubernetes")
     output = proof.pytest("-s", "tests/component/rootless/kubernetes.py")

@@ -12,7 +12,7 @@ from nodensdev.checks.prove import Proof, check, count_line
 from nodensdev.env import cache
 
 WARM_LIMIT = 60.0                    # seconds to a Ready node
-IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 SHOW_MAP = ["sh", "-c", "cat /proc/self/uid_map; sleep 1000"]
 HOST_MAP = ["0", "0", "4294967295"]
 

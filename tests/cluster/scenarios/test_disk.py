@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from nodenstest.people import BUSYBOX, FOREVER, Person, container, pod_spec
 
-NGINX = "registry.k8s.io/e2e-test-images/nginx:1.27-0"
+NGINX = "registry.k8s.io/e2e-test-images/nginx:1.27.0-2"
 FILLER = "/var/lib/story-filler"
 THRESHOLD = 1 << 30     # nodefs.available in conftest.py
 SHORT = 24 << 20        # missing free space: less than the unused images take

@@ -15,6 +15,7 @@ from nodensdev import cluster
 from nodensdev.cluster.options import OLD_KUBELETS
 from nodensdev.project import TOP
 from nodenstest.people import FOREVER, Person, container
+from nodenstest.scenario import namespace_of, running_cluster
 
 pytestmark = pytest.mark.versions
 
@@ -25,22 +26,16 @@ def older(request: pytest.FixtureRequest) -> Iterator[tuple[str, cluster.Cluster
     if wanted and request.param not in wanted.split(","):
         pytest.skip(f"not among --kubelets {wanted}")
     name = f"kubelet-{request.param.replace('.', '-')}-{os.getpid()}"
-    made = cluster.up(cluster.Options(name=name, runtime="nodens", kubelet=request.param,
-                                      kubelet_gates=("PodAndContainerStatsFromCRI=true",)))
-    try:
+    options = cluster.Options(name=name, runtime="nodens", kubelet=request.param, kubelet_gates=("PodAndContainerStatsFromCRI=true",))
+    with running_cluster(None, options, TOP / "build/stories" / f"kubelet-{request.param}") as made:
         yield request.param, made
-    finally:
-        made.copy_logs(TOP / "build/stories" / f"kubelet-{request.param}")
-        made.end()
 
 
 @pytest.fixture
 def user(older: tuple[str, cluster.Cluster]) -> Iterator[Person]:
     one = Person(older[1], f"story-{uuid.uuid4().hex[:8]}")
-    one.kubectl("create", "namespace", one.namespace)
-    yield one
-    one.kubectl("delete", "pods", "--all", "--timeout=300s", timeout=330)
-    one.kubectl("delete", "namespace", one.namespace, "--wait=false")
+    with namespace_of(one, "pods"):
+        yield one
 
 
 @pytest.mark.gate

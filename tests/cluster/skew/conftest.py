@@ -21,7 +21,8 @@ PLAIN = Kubelet("1.36")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--cluster", help="a cluster that is up already, started with --runtime nodens --feature-gates ''")
+    parser.addoption("--cluster", help="a cluster that is up already, started with --runtime nodens --feature-gates '' "
+                                       "--control-plane 1.36 --kubelet 1.36")
 
 
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
@@ -32,7 +33,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 @pytest.fixture(scope="session")
 def one(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
-    options = cluster.Options(name=f"skew-{os.getpid()}", runtime="nodens", feature_gates=())
+    options = cluster.Options(name=f"skew-{os.getpid()}", runtime="nodens", feature_gates=(), plane="1.36", kubelet="1.36")
     with running_cluster(request.config.getoption("--cluster"), options, TOP / "build/stories/skew") as made:
         first_pod(made)
         yield made

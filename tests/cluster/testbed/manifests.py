@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
-AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
+BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
+AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.66.1"
 
 
 def pod(name: str, command: list[str], image: str = BUSYBOX, labels: dict[str, str] | None = None, **spec: Any) -> str:

@@ -91,7 +91,7 @@ def test_a_service_is_reached_from_node_and_pod(kubectl: Kubectl) -> None:
 def test_the_api_server_is_reached_by_a_pod_at_its_service_address(kubectl: Kubectl) -> None:
     kubectl.start(manifests.pod("asks-api", ["sleep", "1000"], manifests.AGNHOST))
     answer = kubectl("exec", "asks-api", "--", "curl", "-sk", "-m", "10", "https://10.96.0.1/version")
-    assert json.loads(answer)["gitVersion"] == "v1.36.3"
+    assert json.loads(answer)["gitVersion"] == "v1.37.1"
 
 
 def test_exec_and_logs_and_port_forward_pass_the_kubelet(kubectl: Kubectl) -> None:

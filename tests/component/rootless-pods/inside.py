@@ -20,7 +20,7 @@ from nodenstest import registry_server, runtimes, validation
 from nodenstest.pods import Container, Pod, Pods, refused
 
 HOST_PORT, POD_PORT = 18080, 8080
-NGINX = "e2e-test-images/nginx:1.27-0"
+NGINX = "e2e-test-images/nginx:1.27.0-2"
 NETWORK = {"cniVersion": "1.0.0", "name": "pods", "plugins": [
     {"type": "bridge", "bridge": "cni0", "isGateway": True, "ipMasq": True, "ipMasqBackend": "nftables", "hairpinMode": True,
      "ipam": {"type": "host-local", "ranges": [[{"subnet": "10.244.0.0/24"}]], "routes": [{"dst": "0.0.0.0/0"}]}},

@@ -24,7 +24,7 @@ from nodenstest.machine import ALPHA4, BUILD, HOME, RUNTIME, rootless, user
 from nodenstest.runtimes import WITHOUT_CONTROLLERS, newest
 
 PATIENCE = 120      # seconds: for anything on a loaded host
-BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 CRUN = HOME / "engines"
 DIRECTORIES = (CRUN, program("kubelet").parent)
 OPTIONS = ("--programs", ":".join(str(path) for path in DIRECTORIES), "--no-cgroups")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kube-proxy 1.36.3 in a node, and pod traffic between two nodes.
+"""kube-proxy 1.37.1 in a node, and pod traffic between two nodes.
 
 The proof runs it; the first test needs `tools/dev gobin kubernetes`.
 """

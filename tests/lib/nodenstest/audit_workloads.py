@@ -8,7 +8,7 @@ runs the pods.
 from dataclasses import dataclass, field
 from typing import Any
 
-BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 HIGH_IDS = "registry.nodens.test:5000/nodens/high-ids:1"
 HIGH_ID = 2_000_000_000     # the highest owner in that image
 IMAGE_IDS = f"# highest owner, image\n{HIGH_ID} {HIGH_IDS}\n65534 {BUSYBOX}\n"

@@ -8,8 +8,8 @@ from typing import Any
 
 from nodensdev.cluster import Cluster
 
-BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
-AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.63.0"
+BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
+AGNHOST = "registry.k8s.io/e2e-test-images/agnhost:2.66.1"
 FOREVER = "sleep 100000"
 MANIFESTS = "/etc/kubernetes/manifests"
 PATIENCE = 300.0        # seconds that a loaded machine has for anything

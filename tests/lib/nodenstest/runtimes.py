@@ -15,6 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +64,44 @@ disabled_plugins = ['io.containerd.nri.v1.nri']
   bin_dirs = ['/usr/lib/cni']
   conf_dir = '{directory}/cni'
 """
+# Debian's conmon and crun; a pod's exit files, sockets and pinned namespaces in the runtime's own directory.
+CRIO_CONFIG = """\
+[crio]
+root = '{directory}/storage'
+runroot = '{directory}/run'
+storage_driver = 'overlay'
+log_dir = '{directory}/logs'
+version_file = '{directory}/version'
+clean_shutdown_file = '{directory}/clean'
+[crio.api]
+listen = '{socket}'
+[crio.runtime]
+conmon = '/usr/bin/conmon'
+conmon_cgroup = '{monitor_cgroup}'
+cgroup_manager = '{cgroup_driver}'
+decryption_keys_path = '{directory}/keys'
+namespaces_dir = '{directory}'
+container_exits_dir = '{directory}/exits'
+container_attach_socket_dir = '{directory}/attach'
+pinns_path = '{pinns}'
+hooks_dir = []
+irqbalance_config_restore_file = 'disable'
+default_runtime = 'crun'
+[crio.runtime.runtimes.crun]
+runtime_path = '{crun}'
+runtime_root = '{directory}/crun'
+monitor_path = '/usr/bin/conmon'
+monitor_cgroup = '{monitor_cgroup}'
+[crio.image]
+pause_image = '{pause}'
+signature_policy = '{directory}/policy.json'
+signature_policy_dir = '{directory}/policies'
+[crio.network]
+network_dir = '{directory}/cni'
+plugin_dirs = ['/usr/lib/cni']
+[crio.nri]
+enable_nri = false
+"""
 CAP_SYS_RESOURCE = 24
 WITHOUT_CONTROLLERS = Path(__file__).with_name("crun-without-controllers")
 bridges = itertools.count(1)
@@ -88,6 +127,11 @@ def translates() -> bool:
 def rootless() -> bool:
     """Whether these tests run as root of a rootless node (in_node.py)."""
     return os.stat("/proc/self/ns/user").st_ino != 0xEFFFFFFD
+
+
+def systemd() -> bool:
+    """Whether systemd runs here: then it is the cgroup driver that a kubelet would use."""
+    return Path("/run/systemd/system").is_dir()
 
 
 def has_controllers() -> bool:
@@ -188,12 +232,12 @@ def running(command: list[str], log: object, **more: object) -> Iterator[subproc
             process.wait()
 
 
-def trust(site: registry_server.Site, certificates: Path, address: str | None = None) -> None:
-    """The hosts.toml files by which a runtime finds the registry under its names."""
+def trust(site: registry_server.Site, certificates: Path, address: str | None = None, names: tuple[str, ...] = ()) -> None:
+    """The hosts.toml files by which a runtime finds the registry under its names, and under more of them."""
     address = address or f"https://{site.name}"
     text = (f'server = "{address}"\nca = "{site.authority}"\n[host."{address}"]\n'
             f'  capabilities = ["pull", "resolve"]\n  ca = "{site.authority}"\n')
-    for name in (f"{registry_server.testbed.HOST}_{site.port}_", SECOND):
+    for name in (f"{registry_server.testbed.HOST}_{site.port}_", SECOND, *names):
         (certificates / name).mkdir(parents=True, exist_ok=True)
         (certificates / name / "hosts.toml").write_text(text)
 
@@ -302,4 +346,41 @@ class Containerd(Runtime):
         return done.stdout
 
 
-KINDS = {"nodens-cri": NodensCri, "containerd": Containerd}
+@dataclass
+class CriO(Runtime):
+    name: str = "cri-o"
+
+    def command(self) -> list[str]:
+        (self.directory / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')
+        (self.directory / "crio.conf").write_text(CRIO_CONFIG.format(
+            directory=self.directory, socket=self.socket, pause=self.pause, cgroup_driver=self.cgroup_driver,
+            monitor_cgroup="system.slice" if self.cgroup_driver == "systemd" else "pod",
+            pinns=registry_server.program("cri-o", "pinns"), crun="/usr/bin/crun" if has_controllers() else WITHOUT_CONTROLLERS))
+        (self.directory / "conf.d").mkdir(exist_ok=True)
+        return ["env", f"SSL_CERT_FILE={self.write_registries()}", str(registry_server.program("cri-o", "crio")),
+                "--config", str(self.directory / "crio.conf"), "--config-dir", str(self.directory / "conf.d"),
+                "--registries-conf", str(self.directory / "registries.conf"), "--registries-conf-dir", str(self.directory / "conf.d")]
+
+    def start(self, patience: float = STARTUP) -> CriClient:
+        """Returns when it has read the CNI configuration: it answers before."""
+        client = super().start(patience)
+        deadline = time.monotonic() + patience
+        while not all(one.status for one in client.runtime.Status(client.pb.StatusRequest(), timeout=10).status.conditions):
+            assert time.monotonic() < deadline, f"cri-o is not ready:\n{self.tail()}"
+            time.sleep(0.1)
+        return client
+
+    def write_registries(self) -> str:
+        """CRI-O's form of the hosts.toml files; the authority that it has to trust."""
+        found = {}
+        for path in self.certificates.glob("*/hosts.toml"):
+            host, _, port = path.parent.name.rstrip("_").partition("_")
+            found[f"{host}:{port}" if port else host] = tomllib.loads(path.read_text())
+        entries = [f"[[registry]]\nprefix = '{name}'\nlocation = '{entry['server'].removeprefix('https://')}'\n"
+                   for name, entry in found.items()]
+        (self.directory / "registries.conf").write_text("\n".join(["unqualified-search-registries = []", *entries]))
+        return next((str(entry["ca"]) for entry in found.values()), "/etc/ssl/certs/ca-certificates.crt")
+
+
+KINDS = {"nodens-cri": NodensCri, "containerd": Containerd, "cri-o": CriO}
+SIDE_BY_SIDE = ("nodens-cri", "containerd")     # what the CRI's cases run on unless one is chosen

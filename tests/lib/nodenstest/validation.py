@@ -8,8 +8,9 @@ from . import registry_server, runtimes
 
 USERS = {"user-uid": "1002", "user-uid-group": "1003:users", "user-name": "www-data", "user-name-group": "www-data:100"}
 
-SHELL = "e2e-test-images/busybox:1.37.0-1"
-TOOLS = "e2e-test-images/agnhost:2.63.0"            # a small Debian with more programs, and a user who is in a group
+SHELL = "e2e-test-images/busybox:1.37.0-2"
+TOOLS = "e2e-test-images/agnhost:2.66.1"            # a small Debian with more programs, and a user who is in a group
+OUTSIDE = runtimes.SCRATCH / "nodens-outside"        # where links of hostile images lead
 NEW_PRIVILEGES = "e2e-test-images/nonewprivs:1.4"
 
 
@@ -48,6 +49,11 @@ def pod_images(site: registry_server.Site) -> dict[str, make.Image]:
     found["signal"].config["config"]["StopSignal"] = "SIGUSR1"
     found["hostile-users"].layer(make.tar(make.symlink("etc/passwd", "/proc/1/environ"),
                                           make.symlink("etc/group", "../../../../etc/nodens-planted")))
+    found |= {name: stored(site, TOOLS) for name in ("hostile-hooks", "hostile-hooks-directory")}
+    found["hostile-hooks"].layer(make.tar(make.symlink("etc/ld.so.cache", f"{OUTSIDE}/cache"), make.symlink("mnt", f"{OUTSIDE}/private"),
+                                          make.symlink("made", str(OUTSIDE))))
+    found["hostile-hooks-directory"].layer(make.tar(make.symlink("etc/ld.so.conf.d", f"{OUTSIDE}/conf.d"),
+                                                    make.symlink("etc/ld.so.cache~", f"../../../..{OUTSIDE}/cache")))
     return found
 
 

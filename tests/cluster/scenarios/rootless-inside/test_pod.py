@@ -167,6 +167,14 @@ def test_it_runs_a_pod_with_limits_logs_and_exec(inner: Person) -> None:
     assert inner.kubectl("exec", "guest", "--", "cat", "/sys/fs/cgroup/memory.max").strip() == str(64 << 20)
 
 
+def test_the_kernel_enforces_the_limit_of_its_pod(inner: Person) -> None:
+    eater = container("dd if=/dev/zero of=/dev/null bs=128M count=1", image=BUSYBOX, resources={"limits": {"memory": "32Mi"}})
+    inner.pod("eater", eater, nodeName=INNER, restartPolicy="Never")
+    ended = inner.phase("eater", "Failed")["containerStatuses"][0]["state"]["terminated"]
+    assert (ended["exitCode"], ended["reason"]) == (137, "OOMKilled"), ended
+    inner.kubectl("delete", "pod", "eater", "--timeout=120s", timeout=150)
+
+
 def test_every_process_of_it_has_an_id_of_the_pod_on_the_outer_node(inner: Person) -> None:
     first = int(in_pod(inner, "cat", "/proc/self/uid_map").split()[1])
     assert first >= IDS

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kubelet, kube-proxy and API server of the next minor, in which KubeletInUserNamespace is on by default, with a rootless node.
+"""A rootless node with kubelets of two minors; since 1.37 KubeletInUserNamespace is on by default.
 
 The API server accepts only serving certificates of the cluster, so the kubelet asks for one (`up --server-tls-bootstrap`).
-`tools/dev test rootless-next` runs it; it needs `tools/dev gobin kubernetes-1.37`.
+`tools/dev test rootless-minors` runs it; each minor has its own cluster.
 """
 import json
 import os
@@ -12,40 +12,43 @@ from collections.abc import Iterator
 import pytest
 from alice import HOST, Alice, web
 from nodensdev import cluster
+from nodensdev.cluster import switch
 from nodensdev.project import TOP
 from nodenstest.people import FOREVER, container
 from nodenstest.scenario import namespace_of, running_cluster
 
 pytestmark = pytest.mark.rootless
-MINOR = "1.37"
+# Whether KubeletInUserNamespace is on by default, and the node reports that it runs in a user namespace.
+MINORS = {"1.37": True, "1.36": False}
 
 
-@pytest.fixture(scope="module")
-def next_minor(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
+@pytest.fixture(scope="module", params=list(MINORS))
+def minor(request: pytest.FixtureRequest) -> Iterator[tuple[str, cluster.Cluster]]:
     options = cluster.Options(
-        name=f"rootless-next-{os.getpid()}", runtime=request.config.getoption("--runtime"), kernel="uml-nft", rootless=True,
-        kubelet=MINOR, rootless_args=("--server-tls-bootstrap",),
+        name=f"rootless-minors-{os.getpid()}", runtime=request.config.getoption("--runtime"), kernel="uml-nft", rootless=True,
+        kubelet=None if request.param == switch.OWN else request.param, rootless_args=("--server-tls-bootstrap",),
         apiserver_args=("--kubelet-certificate-authority=/run/cluster/pki/ca.crt",), timeout=900)
-    with running_cluster(request.config.getoption("--cluster"), options, TOP / "build/rootless-node/next") as made:
-        yield made
+    with running_cluster(request.config.getoption("--cluster"), options, TOP / f"build/rootless-node/{request.param}") as made:
+        yield request.param, made
 
 
 @pytest.fixture
-def owner(next_minor: cluster.Cluster) -> Iterator[Alice]:
-    one = Alice(next_minor, f"story-{uuid.uuid4().hex[:8]}")
+def owner(minor: tuple[str, cluster.Cluster]) -> Iterator[Alice]:
+    one = Alice(minor[1], f"story-{uuid.uuid4().hex[:8]}")
     with namespace_of(one, "services,pods"):
         yield one
 
 
-def test_it_is_the_next_minor(owner: Alice) -> None:
-    assert owner.node()["status"]["nodeInfo"]["kubeletVersion"].startswith(f"v{MINOR}.")
-    assert json.loads(owner.kubectl("get", "--raw", "/version"))["gitVersion"].startswith(f"v{MINOR}.")
-    said = owner.in_node("/home/alice/kubernetes/kubelet --help | grep -o 'KubeletInUserNamespace=.*default=[a-z]*'")
-    assert said.strip().endswith("default=true"), said
+def test_the_kubelet_has_this_minor(minor: tuple[str, cluster.Cluster], owner: Alice) -> None:
+    assert owner.node()["status"]["nodeInfo"]["kubeletVersion"] == switch.reported_version(minor[0])
+    assert json.loads(owner.kubectl("get", "--raw", "/version"))["gitVersion"] == switch.reported_version(switch.OWN)
+    said = owner.in_node(f"{'/usr/local/bin' if minor[0] == switch.OWN else '/home/alice/kubernetes'}/kubelet --help"
+                         " | grep -o 'KubeletInUserNamespace=.*default=[a-z]*'")
+    assert said.strip().endswith(f"default={str(MINORS[minor[0]]).lower()}"), said
 
 
-def test_the_node_reports_that_it_runs_in_a_user_namespace(owner: Alice) -> None:
-    assert owner.node()["status"]["nodeInfo"].get("runningInUserNamespace") is True
+def test_the_node_reports_that_it_runs_in_a_user_namespace(minor: tuple[str, cluster.Cluster], owner: Alice) -> None:
+    assert owner.node()["status"]["nodeInfo"].get("runningInUserNamespace") is (True if MINORS[minor[0]] else None)
     owner.until(lambda: owner.node()["metadata"]["labels"].get("kubernetes.io/running-in-user-namespace") == "true", "the label")
 
 
