@@ -7,21 +7,19 @@ tests/cluster/skew/results.json and the tables into the page; `tools/dev lint ta
 import argparse
 import fcntl
 import json
-import re
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from . import page_tables
 from .command import Command, Failure
-from .project import BUILD, TESTS, TOP
+from .project import BUILD, TESTS, TOP, commit
 
 NEWEST = BUILD / "skew.json"
 RESULTS = TESTS / "cluster/skew/results.json"
 PAGE = TOP / "docs/version-skew.md"
-BEGIN, END = "<!-- table: {name} -->\n", "<!-- end of table -->\n"
 
 
 @dataclass(frozen=True)
@@ -65,8 +63,7 @@ def keep_locked(path: Path, cells: Sequence[Cell]) -> None:
     new = {(cell.table, cell.row, cell.column): cell for cell in cells}
     old = {(cell.table, cell.row, cell.column): cell for cell in read(path)[0]} if path.is_file() else {}
     every = [cell for _, cell in sorted((old | new).items())]
-    done = subprocess.run(["git", "-C", str(TOP), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    data = {"commit": done.stdout.strip(), "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    data = {"commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime())}
     path.write_text(json.dumps(data | {"cells": [asdict(cell) for cell in every]}, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -113,33 +110,22 @@ def with_note(cell: Cell, texts: list[str]) -> str:
 
 def page_from(page: str, cells: Sequence[Cell], facts: dict[str, Any]) -> str:
     """The page with its tables replaced."""
-    for name in TABLES:
-        begin = BEGIN.format(name=name)
-        if page.count(begin) != 1 or END not in page.split(begin)[1]:
-            raise Failure(f"{PAGE.name} has no place for the table '{name}': {begin.strip()} ... {END.strip()}")
-        head, rest = page.split(begin)
-        page = head + begin + "\n" + render(cells, name) + "\n" + END + rest.split(END, 1)[1]
-    line = f"Results of {facts['date']} (last run: commit {facts['commit']}), {len(cells)} cells."
-    return re.sub(r"^Results of \d{4}-.*$", line, page, flags=re.MULTILINE)
+    tables = {name: render(cells, name) for name in TABLES}
+    return page_tables.replaced(page, PAGE.name, tables, facts, f"{len(cells)} cells")
 
 
 def problems() -> list[str]:
     """What is wrong with the page and the results that are committed."""
     cells, facts = read(RESULTS)
-    page = PAGE.read_text()
-    differs = page_from(page, cells, facts) != page
-    text = f"{PAGE.relative_to(TOP)} is not what {RESULTS.relative_to(TOP)} gives: `tools/dev skew-table --committed` writes it"
-    return problems_of(cells) + ([text] if differs else [])
+    return problems_of(cells) + page_tables.stale(PAGE, page_from(PAGE.read_text(), cells, facts), RESULTS, "skew-table")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--committed", action="store_true", help=f"from {RESULTS.relative_to(TOP)}, not from a new run")
+    page_tables.add_committed(parser, RESULTS)
 
 
 def run(args: argparse.Namespace) -> int:
-    source = RESULTS if args.committed else NEWEST
-    if not source.is_file():
-        raise Failure(f"no results in {source.relative_to(TOP)}; `tools/dev test skew` writes them when all its tests pass")
+    source = page_tables.source(args, RESULTS, NEWEST, "`tools/dev test skew` writes them when all its tests pass")
     cells, facts = read(source)
     if wrong := problems_of(cells):
         raise Failure("\n".join(wrong))

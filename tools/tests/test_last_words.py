@@ -11,7 +11,7 @@ from nodensdev import build, cluster, images
 from nodensdev.checks import tests
 from nodensdev.command import Failure
 
-BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+BUSYBOX = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 
 
 @pytest.fixture

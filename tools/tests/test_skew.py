@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from nodensdev import skew
+from nodensdev import page_tables, skew
 from nodensdev.command import Failure
 from nodensdev.skew import Cell
 
@@ -16,7 +16,7 @@ def whole() -> list[Cell]:
 
 
 def page() -> str:
-    blocks = [skew.BEGIN.format(name=name) + "old\n" + skew.END for name in skew.TABLES]
+    blocks = [page_tables.BEGIN.format(name=name) + "old\n" + page_tables.END for name in skew.TABLES]
     return "# Title\n" + "text\n".join(blocks) + "Results of 2000-01-01, commit none, 0 cells.\nend\n"
 
 
@@ -59,7 +59,7 @@ def test_tables_of_the_page_are_replaced_and_its_text_stays() -> None:
 
 def test_a_page_without_a_place_for_a_table_is_refused() -> None:
     with pytest.raises(Failure, match="no place for the table 'start'"):
-        skew.page_from(page().replace(skew.BEGIN.format(name="start"), ""), whole(), {"date": "2026-11-16", "commit": "c0ffee"})
+        skew.page_from(page().replace(page_tables.BEGIN.format(name="start"), ""), whole(), {"date": "2026-11-16", "commit": "c0ffee"})
 
 
 def test_new_results_replace_those_of_their_cells_only(tmp_path: Path) -> None:

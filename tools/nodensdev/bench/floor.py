@@ -9,9 +9,8 @@ from .. import build, cluster
 from ..cluster import addresses
 from ..cluster.controlplane import STATE
 from ..command import Failure
-from ..e2e.report import commit
 from ..env import chroot
-from ..project import BUILD, TOP
+from ..project import BUILD, TOP, commit
 from . import priority, table
 from .kyverno import checked
 

@@ -10,9 +10,8 @@ from typing import Any
 
 from .. import build, registry
 from ..command import Failure
-from ..e2e.report import commit
 from ..env import chroot, deps, goprograms
-from ..project import BUILD
+from ..project import BUILD, commit
 from . import table
 
 RESULTS = BUILD / "bench"

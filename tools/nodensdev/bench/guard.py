@@ -7,9 +7,8 @@ from typing import Any
 
 from .. import build
 from ..command import Failure
-from ..e2e.report import commit
 from ..env import chroot, goprograms
-from ..project import BUILD, TOP
+from ..project import BUILD, TOP, commit
 from . import kyverno, pictures, priority, table
 
 RESULTS = BUILD / "bench"

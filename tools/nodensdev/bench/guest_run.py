@@ -13,11 +13,10 @@ from .. import registry
 from ..cluster import runtime
 from ..cluster.options import Options
 from ..command import Failure
-from ..e2e.report import commit
 from ..env import cache, deps, goprograms, guest, machine
 from ..images.upstream import image_names
-from ..project import TOP
-from . import memory_disk, priority
+from ..project import TOP, commit
+from . import crio, memory_disk, priority
 
 DEADLINE = 3600.0
 BUSY = 0.5          # load per CPU above which other work is in the figures
@@ -47,7 +46,7 @@ class Plan:
 
 def describe(name: str, programs: Path) -> dict[str, Any]:
     """A runtime as the cluster's nodes have it; its programs are copied to where the guest sees them."""
-    found = runtime.find(name)
+    found = crio.RUNTIME if name == "cri-o" else runtime.find(name)
     binaries = found.binaries()
     for source in binaries.values():
         shutil.copy(source, programs / source.name)
@@ -98,6 +97,6 @@ def run(plan: Plan) -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """What the pins say was measured."""
-    modules = {"containerd": ("containerd", "github.com/containerd/containerd/v2"),
+    modules = {"containerd": ("containerd", "github.com/containerd/containerd/v2"), "CRI-O": ("cri-o", "github.com/cri-o/cri-o"),
                "Kubernetes": ("kubernetes", "k8s.io/kubernetes")}
     return {title: goprograms.pinned_version(name, module) for title, (name, module) in modules.items()}

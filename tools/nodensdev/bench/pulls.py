@@ -15,12 +15,11 @@ from typing import Any
 
 from .. import build
 from ..command import Failure
-from ..e2e.report import commit
 from ..env import cache, chroot, deps, goprograms
 from ..images import layer
 from ..images.layer import LayerTar
 from ..images.layout import Layer, Layout
-from ..project import BUILD
+from ..project import BUILD, commit
 
 NAME = "x/bench/large:1"
 LAYERS, LAYER_BYTES = 10, 100 << 20

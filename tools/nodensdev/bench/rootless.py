@@ -13,9 +13,8 @@ from typing import Any
 
 from .. import build
 from ..command import Failure
-from ..e2e.report import commit
 from ..env import chroot, debpackage, goprograms, root
-from ..project import BUILD, TOP
+from ..project import BUILD, TOP, commit
 from . import pictures, rootless_node, table
 
 RESULTS = BUILD / "bench"

@@ -16,7 +16,7 @@ from .. import cluster
 from ..cluster import Cluster
 from ..command import Failure
 
-IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-1"
+IMAGE = "registry.k8s.io/e2e-test-images/busybox:1.37.0-2"
 METRIC = "kubelet_pod_start_duration_seconds"
 PODS, TURNS = 4, 5
 OURS, HELPERS, APART = ("nodens",), ("pasta", "slirp4netns"), ("kubelet", "kube-proxy")

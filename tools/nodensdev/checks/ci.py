@@ -14,7 +14,8 @@ from ..project import BUILD
 from . import steps
 from .steps import Step
 
-GO_PROGRAMS = ("registry", "containerd", "images", "criclient", "kubernetes", "policy", "e2e", "e2e-node", "kubelet-34")
+GO_PROGRAMS = ("registry", "containerd", "images", "criclient", "kubernetes", "policy", "e2e", "e2e-node", "kubelet-34",
+               "nvidia-container-toolkit")
 
 PREPARATION = (
     Step("Debian 13 root", ("root", "build"), 15),
@@ -60,7 +61,7 @@ SYSTEM = (
     Step("the daemon's memory, without sanitizers", ("test", "cri-memory"), 5, "machine"),
     Step("nodens exec, logs, ps, rm, rmi and others", ("test", "pods-operator"), 10, "machine"),
     Step("nodens in terminals, pipes and on full devices", ("test", "terminal"), 5, "machine"),
-    Step("admission beside an API server, under ASan + UBSan", ("test", "guard-asan"), 20, "cluster"),
+    Step("admission beside an API server, under ASan + UBSan", ("test", "guard-asan"), 25, "cluster"),
     Step("testbed: guests and a cluster", ("test", "testbed-short"), 15, "cluster"),
     Step("upstream's userns tests on nodens-cri", ("e2e", "userns", "--runtime", "nodens"), 15, "cluster"),
     Step("stories of a node with a stock kubelet, short form", ("test", "stories-short"), 15, "cluster"),

@@ -18,8 +18,8 @@ PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/n
             "src/rootless/nodens-rootless", "src/rootless/nodens-rootless-controller",
             "src/rootless/nodens-rootless-plane",
             "tests/component/cri-resilience/faulty",
-            "tests/component/cri/attack-loop")
-PEERS = ("registry", "containerd", "criclient")
+            "tests/component/cri/attack-loop", "tests/component/cri/stand-in-libcuda.so", "tests/component/cri/stand-in-libnvidia-ml.so")
+PEERS = ("registry", "containerd", "criclient", "nvidia-container-toolkit")
 SCRIPT = """#!/bin/sh
 mkdir -p /nodens /cache /run/systemd/network
 cp -a --no-preserve=ownership /share/tree/. /nodens
@@ -31,17 +31,17 @@ exec {before} python3 -B -m pytest -q -W ignore::DeprecationWarning -p no:cachep
 """
 
 
-def lay_out(share: Path, variant: str) -> None:
+def lay_out(share: Path, variant: str, peers: tuple[str, ...]) -> None:
     """What the guest sees: /nodens and /cache, with only what tests use."""
     tree = share / "tree"
-    for name in ("tests", "tools", "units", "apparmor"):
+    for name in ("tests", "tools", "units", "apparmor", "docs"):
         shutil.copytree(TOP / name, tree / name, ignore=shutil.ignore_patterns("__pycache__", "fuzz", "peers"))
     shutil.copy(TOP / "pyproject.toml", tree)
     for name in PROGRAMS:
         if (BUILD / variant / name).exists():
             (tree / "build" / variant / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(BUILD / variant / name, tree / "build" / variant / name)
-    entries = [deps.ensure().parent, registry.storage.filled().parent, *(goprograms.ensure(name) for name in PEERS)]
+    entries = [deps.ensure().parent, registry.storage.filled().parent, *(goprograms.ensure(name) for name in peers)]
     for entry in entries:
         target = share / "cache" / entry.relative_to(cache.top())
         shutil.copytree(entry, target, symlinks=True)
@@ -49,14 +49,15 @@ def lay_out(share: Path, variant: str) -> None:
 
 
 def run(directory: str, kernel: str = "uml", variant: str = "gcc", arguments: tuple[str, ...] = (),
-        extra: dict[str, list[Path]] | None = None, before: str = "") -> bool:
+        extra: dict[str, list[Path]] | None = None, before: str = "", peers: tuple[str, ...] = PEERS, keep: Path | None = None) -> bool:
     """Boots a guest and runs pytest in it; its output is ours.
 
-    `extra`: files for directories of the tree there. `before`: words before pytest's command line.
+    `extra`: files for directories of the tree there. `before`: words before pytest's command line. `keep`: where the files go that
+    the tests have left in $FILES.
     """
     words = " ".join(f"'{word}'" for word in (*arguments, directory))
     with cache.scratch("guest-tests") as share:
-        lay_out(share, variant)
+        lay_out(share, variant, peers)
         for place, files in (extra or {}).items():
             (share / "tree" / place).mkdir(parents=True)
             for path in files:
@@ -65,4 +66,6 @@ def run(directory: str, kernel: str = "uml", variant: str = "gcc", arguments: tu
             result = one.boot(SCRIPT.format(arguments=words, before=before), DEADLINE, output=sys.stdout.fileno())
             if result.end is not guest.End.JOB_DONE:
                 machine.say(f"the guest ended without a result ({result.end.value}); the end of its console:\n{result.console_tail()}")
+            if keep:
+                shutil.copytree(result.files, keep, dirs_exist_ok=True)
             return result.exit_code == 0

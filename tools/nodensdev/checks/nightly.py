@@ -33,6 +33,7 @@ def nightly_steps(hours: float) -> list[Step]:
         Step("all older kubelets", ("test", "versions"), 40),
         Step("kubelets and gates switched under running pods", ("test", "skew"), 60),
         Step("what the guard admits, on a node", ("test", "guard-node"), 30),
+        Step("engines in pods with writable cgroups", ("test", "nested"), 40),
         Step("reboot and power cut", ("test", "reboot"), 30),
         Step("units that fail, and their journal", ("test", "journal"), 30),
         Step("guests and clusters, and what they leave behind", ("test", "testbed"), 30),

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from .. import build, images, package, registry
+from .. import build, critools, images, package, registry
 from ..command import Command, Failure, one_of
 from ..env import chroot, deps, goprograms, machine, root
 from ..project import TOP
@@ -146,11 +147,12 @@ def pytest_of_images(directory: str, *arguments: str, place: Callable[[chroot.Pr
     return run_pytest
 
 
-def pytest_in_guest(directory: str, kernel: str, *arguments: str, before: str = "") -> Callable[[chroot.Prepared], bool]:
+def pytest_in_guest(directory: str, kernel: str, *arguments: str, before: str = "", peers: tuple[str, ...] = guest_tests.PEERS,
+                    keep: Path | None = None) -> Callable[[chroot.Prepared], bool]:
     """For tests that need a kernel with everything, and systemd."""
     def run_pytest(inside: chroot.Prepared) -> bool:
         build.ensure(inside, "gcc")
-        return guest_tests.run(directory, kernel, "gcc", tuple(selected(arguments)), before=before)
+        return guest_tests.run(directory, kernel, "gcc", tuple(selected(arguments)), before=before, peers=peers, keep=keep)
     return run_pytest
 
 
@@ -212,7 +214,7 @@ def python_with_pytest() -> str:
 
 
 LIMITS = "memory or oom or cpu or limit or pids or cgroup or stats or metrics"    # cases of the CRI that need cgroup controllers
-COMMON = "not reboot and not versions and not throughput and not rootless"    # stories that share a cluster
+COMMON = "not reboot and not versions and not throughput and not rootless and not nested"    # stories that share a cluster
 SHORT = f"gate and {COMMON}"                                 # and those of the gate among them
 # They are a suite of their own.
 NO_ATTACKS = "--ignore-glob=*/test_attacks_*"
@@ -260,6 +262,14 @@ SUITES = {
     "cri-debian": Suite("of cri: host ports and AppArmor, on Debian's own kernel",
                         pytest_in_guest("tests/component/cri", "debian", "-k", "apparmor or hosts_port"),
                         default=False),
+    "critest": Suite("the field's suite for CRI runtimes on nodens-cri, containerd and CRI-O", pytest_in_guest(
+        "tests/component/cri-tools/test_critest.py", "uml-nft", "-s", f"--results={critools.IN_GUEST}",
+        peers=(*guest_tests.PEERS, "cri-o", "cri-tools"), keep=critools.NEWEST.parent), default=False),
+    "cri-crio": Suite("the CRI's cases on CRI-O, in a guest", pytest_in_guest(
+        "tests/component/cri", "uml-nft", "--runtime=cri-o", "--cgroup-driver=systemd",
+        peers=(*guest_tests.PEERS, "cri-o")), default=False),
+    "crictl": Suite("each command of crictl on nodens-cri, in a guest", pytest_in_guest(
+        "tests/component/cri-tools/test_crictl.py", "uml", peers=(*guest_tests.PEERS, "cri-tools")), default=False),
     "pods-chaos": Suite("1,000 pod lives while the daemon is killed and its engines fail",
                         pytest_of_images("tests/component/cri-resilience/test_chaos.py", "-s", place=alone), default=False),
     "pods-boot": Suite("what a pod's status says while it runs and after a reboot",
@@ -332,8 +342,8 @@ SUITES = {
         "kubernetes", pytest("tests/component/rootless/cluster.py", "-s", variant="gcc"))), default=False),
     "rootless-node": Suite("a rootless node with nodens-cri in a cluster",
                            pytest_on_machine("tests/cluster/scenarios/rootless", NO_ATTACKS, marks="not pair"), default=False),
-    "rootless-next": Suite("a rootless node with kubelet, kube-proxy and API server 1.37", with_programs(
-        "kubernetes-1.37", pytest_on_machine("tests/cluster/scenarios/rootless/next_minor.py")), default=False),
+    "rootless-minors": Suite("a rootless node with kubelet and kube-proxy 1.37 and 1.36", with_programs(
+        "kubernetes-1.36", pytest_on_machine("tests/cluster/scenarios/rootless/minors.py")), default=False),
     "rootless-node-containerd": Suite("the same with containerd",
                                       pytest_on_machine("tests/cluster/scenarios/rootless", NO_ATTACKS, "--runtime", "containerd",
                                                         marks="not pair"), default=False),
@@ -348,6 +358,8 @@ SUITES = {
                                                    "--kills", "50", "--api-away", "120"), default=False),
     "rootless-pod": Suite("a rootless node in a pod with hostUsers: false",
                           with_archives(pytest_on_machine("tests/cluster/scenarios/rootless-inside")), default=False),
+    "nested": Suite("podman, buildah, docker, systemd and BuildKit in pods with writable cgroups",
+                    pytest_on_machine("tests/cluster/scenarios/nested"), default=False),
     "rootless-node-ids": Suite("pods with hostUsers: false on a rootless node in a cluster",
                                pytest_on_machine("tests/cluster/scenarios/rootless-ids"), default=False),
     "guard": Suite("admission beside a stock API server, without nodes",
@@ -359,7 +371,7 @@ SUITES = {
                         pytest_on_machine("tests/component/guard/test_node.py", "-s", variant="gcc"), default=False),
     "guard-node-short": Suite("of guard-node: those in the gate",
                               pytest_on_machine("tests/component/guard/test_node.py", "-s", variant="gcc", marks="gate"), default=False),
-    "floor-node": Suite("the version floor and the authorizer on a cluster with kubelets 1.29 to 1.36",
+    "floor-node": Suite("the version floor and the authorizer on a cluster with kubelets 1.29 to 1.37",
                         pytest_on_machine("tests/component/guard/test_floor_node.py", "-s", variant="gcc"), default=False),
     "guard-image": Suite("the image of the guard: size, contents, user, and that it serves", image_of_guard, default=False),
     "guard-chart": Suite("the Helm chart on a cluster: install, upgrade, rollback, rotation, removal", chart_of_guard,
@@ -380,11 +392,12 @@ SUITES = {
 GROUPS = (
     ("unit: in the Debian root, minutes at most", ("unit", "asan", "fuzz", "kernel", "userns", "grpc", "tools", "policy")),
     ("long: sizes, soaks and chaos",
-     ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges")),
+     ("pods-chaos", "pods-hostile*", "pods-size", "pods-soak*", "images-store", "streams-copy", "throughput", "guard-ranges",
+      "critest")),
     ("nightly: random search and measured bounds", ("nightly",)),
     ("cluster: guests and a cluster",
      ("stories*", "streams", "audit-node", "versions*", "skew", "reboot", "guard-node*", "floor-node", "guard-chart", "testbed*",
-      "rootless-node*", "rootless-pod")),
+      "rootless-node*", "rootless-pod", "nested")),
     ("component: a program of ours with real peers",
      ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
 )

@@ -42,7 +42,7 @@ def up(options: Options) -> Cluster:
             raise Failure(f"a cluster '{options.name}' is running already; "
                           f"end it with `tools/dev cluster down --name {options.name}`")
         one.end()  # what a killed command may have left on disk
-        base, binaries = kind(options).node_disk(options) if options.nodes else None, goprograms.ensure("kubernetes")
+        base, binaries = kind(options).node_disk(options) if options.nodes else None, goprograms.ensure(options.plane_programs())
         started = time.monotonic()
         try:
             site = prepare(one, options, base, binaries)

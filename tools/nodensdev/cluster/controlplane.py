@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..env import chroot, goprograms
 from . import addresses
-from .options import NEXT_KUBELETS, Options
+from .options import Options
 
 STATE = Path("/run/cluster")   # the cluster's state, as seen in its namespaces
 PKI = STATE / "pki"
@@ -73,12 +72,6 @@ def gates(options: Options) -> list[str]:
     return [f"--feature-gates={','.join(options.feature_gates)}"] if options.feature_gates else []
 
 
-def of_api_server(options: Options, binaries: Path) -> Path:
-    if options.kubelet not in NEXT_KUBELETS:
-        return binaries
-    return chroot.seen_inside(goprograms.ensure(NEXT_KUBELETS[options.kubelet]))
-
-
 def api_server(options: Options, binaries: Path) -> Service:
     flags = [
         "--etcd-servers=http://127.0.0.1:2379", "--bind-address=0.0.0.0", "--secure-port=6443",
@@ -101,7 +94,7 @@ def api_server(options: Options, binaries: Path) -> Service:
         flags.append(f"--authorization-config={STATE}/authorization.yaml")
     else:
         flags.append("--authorization-mode=Node,RBAC")
-    return Service("kube-apiserver", [str(of_api_server(options, binaries) / "kube-apiserver"), *flags, *options.apiserver_args],
+    return Service("kube-apiserver", [str(binaries / "kube-apiserver"), *flags, *options.apiserver_args],
                    ready=f"{addresses.API_SERVER}/readyz")
 
 

@@ -15,14 +15,14 @@ DEFAULT_NAME = "dev"
 # Beta or alpha gates that KEP-127 and KEP-5607 need beyond the release's defaults.
 DEFAULT_GATES = ("UserNamespacesHostNetworkSupport=true",)
 RUNTIMES = ("containerd", "nodens")
-# Kubelets of older minors that a control plane of today may have: each has a set of
-# tests/peers/binaries.toml.
-OLD_KUBELETS = {"1.34": "kubelet-34", "1.33": "kubelet-33"}
+# Kubelets of older minors: each has a set of tests/peers/binaries.toml.
+OLD_KUBELETS = {"1.36": "kubernetes-1.36", "1.35": "kubelet-35", "1.34": "kubelet-34", "1.33": "kubelet-33"}
+OLD_PLANES = {"1.36": "kubernetes-1.36"}
+# A kubelet may be at most three minors older than its API server.
+PLANES_OF_KUBELETS = {"1.33": "1.36"}
 # Kubelets that today's control plane does not support. "relinked" is the control plane's own, linked with an older version string.
 UNSUPPORTED_KUBELETS = {"1.32": "kubelet-1.32", "1.29": "kubelet-1.29", "relinked": "kubelet-relinked"}
-# Of the next minor the API server comes along, since a kubelet must not be newer than it.
-NEXT_KUBELETS = {"1.37": "kubernetes-1.37"}
-KUBELETS = OLD_KUBELETS | UNSUPPORTED_KUBELETS | NEXT_KUBELETS
+KUBELETS = OLD_KUBELETS | UNSUPPORTED_KUBELETS
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,8 @@ class Options:
     cpus: int = 2
     cgroup_driver: str = "cgroupfs"
     feature_gates: tuple[str, ...] = DEFAULT_GATES
-    kubelet: str | None = None         # a minor of KUBELETS; None: the control plane's own
+    plane: str | None = None           # a minor of OLD_PLANES; None: what the kubelet needs, or the testbed's own
+    kubelet: str | None = None         # a minor of KUBELETS; None: the testbed's own
     kubelet_gates: tuple[str, ...] | None = None    # None: those of all components; of an older kubelet: none
     kubelet_args: tuple[str, ...] = ()
     kubelet_config: dict[str, Any] = field(default_factory=dict)
@@ -60,6 +61,11 @@ class Options:
     join: bool = True                  # False: rootless hosts are prepared, and alice has not started her node
     subordinate_ids: int = 65536       # of alice
     rootless_args: tuple[str, ...] = ()    # more words for `nodens-rootless up`
+
+    def plane_programs(self) -> str:
+        """The set of tests/peers/binaries.toml that the control plane is of."""
+        minor = self.plane or PLANES_OF_KUBELETS.get(self.kubelet or "")
+        return OLD_PLANES[minor] if minor else "kubernetes"
 
     def check(self) -> None:
         if not re.fullmatch(r"[a-z0-9][a-z0-9-]{0,29}", self.name):
@@ -86,9 +92,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--feature-gates", default=",".join(DEFAULT_GATES), metavar="GATE=BOOL,...",
                         help=f"for all components (default: {','.join(DEFAULT_GATES)})")
     parser.add_argument("--kubelet", choices=list(KUBELETS), metavar="VERSION",
-                        help=f"a stock kubelet of an older minor: {', '.join(OLD_KUBELETS)}; one that the control plane does not "
-                             f"support: {', '.join(UNSUPPORTED_KUBELETS)} (the control plane's, with an older version string); "
-                             f"or kubelet, kube-proxy and API server of the next: {', '.join(NEXT_KUBELETS)}")
+                        help=f"a stock kubelet of an older minor: {', '.join(OLD_KUBELETS)}; or one that the control plane does "
+                             f"not support: {', '.join(UNSUPPORTED_KUBELETS)} (the testbed's own, with an older version string)")
+    parser.add_argument("--control-plane", choices=list(OLD_PLANES), metavar="VERSION", dest="plane",
+                        help=f"a control plane of an older minor: {', '.join(OLD_PLANES)} (default with --kubelet 1.33: 1.36)")
     parser.add_argument("--kubelet-gates", metavar="GATE=BOOL,...",
                         help="for the kubelet, instead of --feature-gates (default with --kubelet: none, since it does "
                         "not start with a gate that it does not know)")
@@ -124,7 +131,7 @@ def from_arguments(args: argparse.Namespace) -> Options:
     return Options(
         name=args.name, runtime=args.runtime, kernel=args.kernel, nodes=args.nodes, memory=args.memory, cpus=args.cpus,
         cgroup_driver=args.cgroup_driver, feature_gates=tuple(gate for gate in args.feature_gates.split(",") if gate),
-        kubelet=args.kubelet,
+        plane=args.plane, kubelet=args.kubelet,
         kubelet_gates=None if args.kubelet_gates is None else tuple(gate for gate in args.kubelet_gates.split(",") if gate),
         kubelet_args=tuple(args.kubelet_arg),
         kubelet_config=json.loads(args.kubelet_config.read_text()) if args.kubelet_config else {},

@@ -20,7 +20,7 @@ from . import addresses, controlplane, node
 from .handle import Cluster
 from .options import KUBELETS
 
-OWN = "1.36"        # the control plane's own kubelet, as `version`
+OWN = "1.37"        # the control plane's own kubelet, as `version`
 PROGRAMS = "/usr/local/lib/kubelets"
 CONFIGURATION = "/etc/kubernetes/kubelet.json"
 TIMEOUT = 300.0

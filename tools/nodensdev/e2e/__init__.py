@@ -12,7 +12,7 @@ from .. import cluster
 from ..cluster import Cluster
 from ..command import Command, Failure
 from ..env import machine
-from ..project import BUILD, TOP
+from ..project import BUILD, TOP, commit
 from . import judge, node, own_images, report, scores, selection
 from .judge import Verdict
 from .suite import ClusterSuite, NodeSuite, Suite, list_tests
@@ -81,7 +81,7 @@ def run_tests(args: argparse.Namespace) -> Verdict:
     machine.say(f"{count} tests on a {node_kind(args)} node with {args.runtime} ({len(verdict.excluded)} excluded), "
                 f"{args.processes} at once; "
                 f"logs: {directory}")
-    started, tested = time.monotonic(), report.commit()     # the tree may go on while the tests run
+    started, tested = time.monotonic(), commit()     # the tree may go on while the tests run
     with target(args, directory) as where:
         for name, (chosen, _) in parts.items():
             if chosen:

@@ -1,21 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result of a run for people (text) and for machines (JSON)."""
 import json
-import subprocess
 import time
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..project import TOP
+from ..project import commit
 from .judge import Verdict
 from .outcome import Outcome
-
-
-def commit() -> str:
-    done = subprocess.run(["git", "-C", str(TOP), "rev-parse", "--short", "HEAD"], capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def summary(title: str, verdict: Verdict, seconds: float, directory: Path) -> str:

@@ -26,6 +26,7 @@ from . import cache, machine
 MODULES = TESTS / "peers"
 NICENESS = 5
 STRIP = "-s -w"
+LAZY = "-extldflags=-Wl,-z,lazy"
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,17 @@ class Recipe:
     test: tuple[str, str] | None = None     # (import path, name) for `go test -c`
     version_of: str | None = None           # the required module whose version the programs report
     stamps: tuple[str, ...] = ()            # the variables that it goes into
+    cgo: bool = field(default=False, repr=False)             # loads a C library at run time, whose symbols are unresolved until then
     version: str | None = field(default=None, repr=False)    # a version to report instead
+    tags: tuple[str, ...] = field(default=(), repr=False)     # Go's build tags
+    c_library: str = field(default="", repr=False)            # pkg-config's name of a library that is linked, statically as all the rest
+    c_package: str = field(default="", repr=False)            # the Debian package with it
+    c_program: tuple[str, str] | None = field(default=None, repr=False)    # (name, directory in the sources of version_of): a program in C
 
     def text(self) -> str:
         """What the key of the cache depends on."""
-        return repr(self) + (f" as {self.version}" if self.version else "")
+        linked = repr((self.tags, self.c_library, self.c_program)) if self.tags or self.c_library or self.c_program else ""
+        return repr(self) + (f" as {self.version}" if self.version else "") + (f" with cgo {LAZY}" if self.cgo else "") + linked
 
 
 def recipes() -> dict[str, Recipe]:
@@ -57,7 +64,9 @@ def recipe_from(fields: dict[str, Any]) -> Recipe:
     test = known.pop("test", None)
     stamps = tuple(known.pop("stamps", ()))
     programs = {path: path.rsplit("/", 1)[1] for path in paths}
-    return Recipe(programs=programs, test=(test["path"], test["name"]) if test else None, stamps=stamps, **known)
+    c_program = known.pop("c_program", None)
+    return Recipe(programs=programs, test=(test["path"], test["name"]) if test else None, stamps=stamps, tags=tuple(known.pop("tags", ())),
+                  c_program=(c_program["name"], c_program["source"]) if c_program else None, **known)
 
 
 @functools.cache
@@ -70,9 +79,11 @@ def go_version() -> str:
     return done.stdout.strip()
 
 
-def environment() -> dict[str, str]:
+def environment(cgo: bool = False) -> dict[str, str]:
     """Static binaries run on the machine, in the Debian roots and in the guests alike."""
-    return machine.go_environment() | {"CGO_ENABLED": "0", "GOOS": "linux", "GOWORK": "off"}
+    if cgo:
+        machine.need_program("gcc", "gcc")
+    return machine.go_environment() | {"CGO_ENABLED": "1" if cgo else "0", "GOOS": "linux", "GOWORK": "off"}
 
 
 def own_sources(recipe: Recipe) -> list[Path]:
@@ -108,31 +119,54 @@ def make(name: str, path: Path) -> None:
         source = MODULES / recipe.module
         for item in (source / "go.mod", source / "go.sum", *source.glob("tools.go"), *own_sources(recipe)):
             shutil.copy(item, work)
-        flags = ["-mod=readonly", f"-ldflags={link_flags(recipe, work)}"]
+        flags = ["-mod=readonly", f"-ldflags={link_flags(recipe, work)}", *([f"-tags={','.join(recipe.tags)}"] if recipe.tags else [])]
+        if recipe.c_library:
+            need_c_library(recipe)
         if recipe.programs:
-            go(["build", *flags, "-o", f"{path}/", *recipe.programs], work)
+            go(["build", *flags, "-o", f"{path}/", *recipe.programs], work, recipe.cgo or bool(recipe.c_library))
         if recipe.test:
             import_path, program = recipe.test
             go(["test", "-c", "-vet=off", *flags, "-o", str(path / program), import_path], work)
+    if recipe.c_program:
+        make_c_program(name, recipe, path)
     for program in built_names(recipe):
         if not os.access(path / program, os.X_OK):
             raise Failure(f"building '{name}' gave no program '{program}'")
 
 
+def need_c_library(recipe: Recipe) -> None:
+    """Makes sure that a library for cgo is there; as root on Debian it is installed."""
+    for program, package in (("gcc", "gcc"), ("pkg-config", "pkg-config")):
+        machine.need_program(program, package)
+    if subprocess.run(["pkg-config", "--exists", recipe.c_library]).returncode != 0:
+        machine.install(recipe.c_package, f"the library {recipe.c_library} is missing")
+
+
+def make_c_program(name: str, recipe: Recipe, path: Path) -> None:
+    """Compiles the program that a project has beside its Go programs."""
+    assert recipe.c_program and recipe.version_of
+    program, directory = recipe.c_program
+    files = sorted(map(str, (source_directory(name, recipe.version_of) / directory).glob("*.c")))
+    done = subprocess.run(["gcc", "-std=c99", "-Os", "-static", "-s", "-o", str(path / program), *files], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Failure(f"cannot compile {program} of '{name}' (Debian packages gcc and libc6-dev):\n{done.stderr[-2000:]}")
+
+
 def built_names(recipe: Recipe) -> list[str]:
-    return [*recipe.programs.values(), *([recipe.test[1]] if recipe.test else [])]
+    return [*recipe.programs.values(), *([recipe.test[1]] if recipe.test else []), *([recipe.c_program[0]] if recipe.c_program else [])]
 
 
 def link_flags(recipe: Recipe, work: Path) -> str:
     version = recipe.version
     if not version and recipe.version_of:
         version = go(["list", "-m", "-f", "{{.Version}}", recipe.version_of], work).strip()
-    return " ".join([STRIP, *(f"-X {variable}={version}" for variable in recipe.stamps if version)])
+    linking = [LAZY] if recipe.cgo else ["-linkmode external -extldflags -static"] if recipe.c_library else []
+    return " ".join([STRIP, *linking, *(f"-X {variable}={version}" for variable in recipe.stamps if version)])
 
 
-def go(arguments: list[str], work: Path) -> str:
+def go(arguments: list[str], work: Path, cgo: bool = False) -> str:
     """Runs `go` politely in a module's directory and returns what it printed."""
-    done = subprocess.run(["nice", "-n", str(NICENESS), "go", *arguments], cwd=work, env=environment(),
+    done = subprocess.run(["nice", "-n", str(NICENESS), "go", *arguments], cwd=work, env=environment(cgo),
                           stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         raise Failure(f"`go {' '.join(arguments[:2])} ...` failed:\n{done.stderr[-4000:]}")

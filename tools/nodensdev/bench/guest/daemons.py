@@ -15,6 +15,7 @@ NETWORK = {"cniVersion": "1.0.0", "name": "bench", "plugins": [
 PROGRAMS = {
     "containerd": (frozenset({"containerd"}), frozenset({"containerd-shim-runc-v2", "pause"})),
     "nodens": (frozenset({"nodens-cri"}), frozenset({"nodens-mon", "catatonit"})),
+    "cri-o": (frozenset({"crio"}), frozenset({"conmon", "pause"})),
 }
 
 
