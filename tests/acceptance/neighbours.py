@@ -20,7 +20,6 @@ PENDING = (
     "OCI artifacts as image volumes; owners above 65535 reported before the start; large images and mount storms beside containerd",
     "growth to 2,000 pods: the figures end at 250, and one more pod at 1,000 pods cost 1.68 times one at 10 when it was last measured: "
     "crun copies the host's mount table for each container",
-    "a device plugin under a stock kubelet with a loop device",
 )
 
 
@@ -93,6 +92,11 @@ def hooks(proof: Proof) -> None:
 @check("point 3: owners of devices; config.json is readable for the pod's root only; the host's nodes stay the host's")
 def devices(proof: Proof) -> None:
     proof.passed(proof.dev("test", "cri-own", "-k", "test_devices or test_bundle", timeout=20 * MINUTE).stdout, DEVICES_LEAST)
+
+
+@check("point 3: a loop device that a device plugin gives to a stock kubelet, with and without a user namespace")
+def device_plugin(proof: Proof) -> None:
+    proof.passed(proof.dev("test", "stories", "-k", "disk_of_a_device_plugin", timeout=20 * MINUTE).stdout, 2)
 
 
 @check("point 4: controllers enabled inside, limits, attacks on the node's cgroups, with both cgroup drivers")

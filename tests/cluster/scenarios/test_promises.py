@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Privileges that end at the pod, static pods, and restarts of the runtime that disturb no pod."""
+import contextlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +12,7 @@ CAPABILITIES = {"capabilities": {"add": ["SYS_ADMIN", "NET_ADMIN", "SYS_MODULE",
 INSIDE = {"mounted": "mount -t tmpfs t /tmp", "tunnel": "ip link add t0 type vxlan id 42 dstport 4789 dev eth0 && ip link set t0 up"}
 OUTSIDE = {"core-pattern": "echo x >/proc/sys/kernel/core_pattern", "clock": "date -s @86400", "device": "mknod /tmp/disk b 98 0",
            "trigger": "echo h >/proc/sysrq-trigger", "module": "! busybox insmod /proc/self/exe 2>&1 | grep -q 'not permitted'"}
-FUSE = "story.nodens/fuse"
+FUSE, DISK = "story.nodens/fuse", "story.nodens/disk"
 
 
 @pytest.mark.gate
@@ -28,18 +29,50 @@ def test_privileges_inside_a_pod_are_worth_nothing_outside(person: Person) -> No
     assert int(person.on_node("date +%Y")) > 2000
 
 
-@pytest.fixture
-def fuse_plugin(person: Person) -> Iterator[None]:
+@contextlib.contextmanager
+def device_plugin(person: Person, resource: str, device: str) -> Iterator[None]:
     """The device comes from a device plugin, as on a real node: no pod needs to be privileged for it."""
-    person.on_node(
-        "cat >/run/fuse-plugin.py; chmod 666 /dev/fuse; systemd-run --unit=fuse-plugin --collect python3 -B /run/fuse-plugin.py " + FUSE,
-        stdin=(Path(__file__).parent / "device_plugin.py").read_text(),
-    )
+    person.on_node("cat >/run/device-plugin.py; systemd-run --unit=device-plugin --collect "
+                   f"python3 -B /run/device-plugin.py {resource} rw {device}", stdin=(Path(__file__).parent / "device_plugin.py").read_text())
     try:
-        person.until(lambda: person.get("node", "node1")["status"]["allocatable"].get(FUSE) == "4", "the device plugin")
+        person.until(lambda: person.get("node", "node1")["status"]["allocatable"].get(resource) == "4", "the device plugin")
         yield
     finally:
-        person.on_node("systemctl stop fuse-plugin")
+        person.on_node("systemctl stop device-plugin")
+
+
+@pytest.fixture
+def fuse_plugin(person: Person) -> Iterator[None]:
+    person.on_node("chmod 666 /dev/fuse")
+    with device_plugin(person, FUSE, "/dev/fuse"):
+        yield
+
+
+@pytest.fixture
+def disk_plugin(person: Person) -> Iterator[str]:
+    """A loop device, for root and the group disk of the node."""
+    device = person.on_node("truncate -s 1M /var/lib/story-disk && losetup --find --show /var/lib/story-disk").strip()
+    try:
+        assert person.on_node(f"stat -c '%a %u' {device}").strip() == "660 0"
+        with device_plugin(person, DISK, device):
+            yield device
+    finally:
+        person.on_node(f"losetup --detach {device}; rm /var/lib/story-disk")
+
+
+@pytest.mark.parametrize("users", [True, False], ids=["host-users", "own-users"])
+def test_a_disk_of_a_device_plugin_belongs_to_the_user_of_the_container(person: Person, disk_plugin: str, users: bool) -> None:
+    """With users of its own; a pod with the host's users gets the node as it is, as by other runtimes."""
+    script = (f"stat -c '%u:%g' {disk_plugin}; dd if=/proc/self/stat of={disk_plugin} conv=notrunc 2>&1 | grep -c denied; "
+              f"dd if={disk_plugin} bs=1 count=1 2>&1 | grep -c denied; echo end; {FOREVER}")
+    person.pod("disk", container(script, resources={"limits": {DISK: "1"}}, securityContext={"runAsUser": 1000, "runAsGroup": 1001}),
+               hostUsers=users)
+    person.ready("disk")
+    person.until(lambda: "end" in person.log("disk"), "the end of the tries")
+    of_node = person.on_node(f"stat -c '%u:%g' {disk_plugin}").strip()
+    written = person.on_node(f"head -c 1 {disk_plugin} | tr -d '\\0'") != ""
+    assert person.log("disk").split() == ([of_node, "1", "1", "end"] if users else ["1000:1001", "0", "0", "end"])
+    assert written is not users and of_node.startswith("0:")
 
 
 def test_sys_admin_mounts_fuse_inside(person: Person, fuse_plugin: None) -> None:
