@@ -80,21 +80,19 @@ static void add_mount(const struct cri_bundle_plan *plan, struct nd_spec *spec, 
 
 #define OPTIONS(...) ((const char *const[]) {__VA_ARGS__, nullptr})
 
+/* The container's root owns its cgroup, and with CAP_SYS_ADMIN it can mount cgroups writable. */
+static bool owns_cgroup(const struct cri_bundle_plan *plan) {
+        return plan->image && plan->namespaces[POD_USER] && !plan->config->without_cgroups;
+}
+
 /* The container may create cgroups below its own, where the pod's limits apply. Only with a user
  * namespace: the OCI runtime chowns the cgroup to the container's root, who does not own the
  * limits. Root of the node would own them. */
 static bool writes_cgroups(const struct cri_bundle_plan *plan) {
         struct cri_runtime_handler handler;
 
-        return plan->image && plan->namespaces[POD_USER] && !plan->config->without_cgroups &&
-               cri_config_handler(plan->config, pod_of(plan)->runtime_handler, &handler) && handler.writable_cgroups;
-}
-
-/* The kernel enables controllers below a cgroup only if it has no process of its own, so the first
- * process starts in a leaf. */
-static void delegate_cgroup(const struct cri_bundle_plan *plan, struct nd_spec *spec) {
-        spec->leaf_cgroup = cri_resources_leaf(plan->container->id);
-        cri_resources_bound_cgroups(&spec->resources);
+        return owns_cgroup(plan) && cri_config_handler(plan->config, pod_of(plan)->runtime_handler, &handler) &&
+               handler.writable_cgroups;
 }
 
 static void add_proc_and_sys(const struct cri_bundle_plan *plan, const struct cri_volume_attachment *attachment,
@@ -365,8 +363,11 @@ static struct nd_error *begin_spec(const struct cri_bundle_plan *plan, char *roo
         if (!plan->config->without_cgroups)
                 cri_resources_describe(&request_of(plan)->resources, parent, &spec->resources);
         spec->no_subgroup = plan->config->systemd_cgroups;
+        if (owns_cgroup(plan))
+                cri_resources_bound_cgroups(&spec->resources);
+        /* The kernel enables controllers below a cgroup only if it has no process of its own. */
         if (writes_cgroups(plan))
-                delegate_cgroup(plan, spec);
+                spec->leaf_cgroup = cri_resources_leaf(plan->container->id);
         return cri_resources_cgroup(plan->config, parent, plan->container->id, &spec->cgroup);
 }
 

@@ -290,6 +290,15 @@ def test_the_number_and_depth_of_cgroups_are_bounded(scene: Scene, shape: str) -
     print(f"{shape}: {made} cgroups, removed within {time.monotonic() - begun:.1f} s")
 
 
+@needs_controllers
+def test_cgroups_of_an_ordinary_pod_are_bounded_too(scene: Scene) -> None:
+    """Its /sys/fs/cgroup is read-only, but with SYS_ADMIN it mounts another one."""
+    one = scene.pod(handler="").container(security={"capabilities": scene.pods.pb.Capability(add_capabilities=["SYS_ADMIN"])})
+    made = one.execute("mkdir /m && mount -t cgroup2 none /m && cd /m && i=0; while mkdir c$i; do i=$((i+1)); done 2>/dev/null; echo $i",
+                       timeout=120)
+    assert int(made.stdout) == pytest.approx(DESCENDANTS, abs=8), made
+
+
 def test_the_bound_does_not_keep_the_daemon_from_running_commands_after_the_container_frees_some(scene: Scene) -> None:
     """Commands need a cgroup of the same bound: a container that uses all of it only keeps commands out of itself."""
     if not runtimes.has_controllers():
