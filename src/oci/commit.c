@@ -77,6 +77,12 @@ static struct nd_error *read_documents(struct commit *c) {
                              "manifest"));
         if (c->manifest.media != ND_MEDIA_MANIFEST)
                 return nd_error_new(ND_INVALID, 0, "an index was offered as manifest");
+        if (c->manifest.artifact_type) {
+                nd_manifest_artifact_layers(&c->manifest, &c->config);
+                return nd_digest_equal(&offer->config, &offer->manifest)
+                               ? nullptr
+                               : nd_error_new(ND_INVALID, 0, "an artifact was offered as an image");
+        }
         if (!nd_digest_equal(&c->manifest.config.digest, &offer->config))
                 return nd_error_new(ND_INVALID, 0, "the manifest names another config than was offered");
         nd_try(nd_error_wrap(read_blob(c, &offer->config, &c->config_blob), "config"));
@@ -269,12 +275,15 @@ static struct nd_error *make_image(const struct commit *c, struct nd_image **ret
         const struct nd_image *former = nd_oci_store_image(c->store, &c->offer->config);
         nd_cleanup(nd_image_done) struct nd_image *image = nullptr;
 
+        if (former && (former->artifact_type != nullptr) != (c->manifest.artifact_type != nullptr))
+                return nd_error_new(ND_INVALID, 0, "one document is the config of an image and the manifest of an artifact");
         if (former) {
                 image = nd_image_copy(former);
         } else {
                 image = nd_new(struct nd_image);
                 image->id = c->offer->config;
                 image->user = nd_strdup(c->config.user);
+                image->artifact_type = c->manifest.artifact_type ? nd_strdup(c->manifest.artifact_type) : nullptr;
                 image->layer_count = c->layers.count;
                 if (c->layers.count > 0)
                         image->top = nd_layers_find(&c->store->layers, &c->layers.items[c->layers.count - 1].chain);

@@ -14,6 +14,7 @@ void nd_image_free(struct nd_image *image) {
         nd_strings_done(&image->tags);
         nd_strings_done(&image->digests);
         free(image->user);
+        free(image->artifact_type);
         free(image);
 }
 
@@ -31,6 +32,7 @@ struct nd_image *nd_image_copy(const struct nd_image *image) {
         copy_strings(&image->tags, &copy->tags);
         copy_strings(&image->digests, &copy->digests);
         copy->user = nd_strdup(image->user);
+        copy->artifact_type = image->artifact_type ? nd_strdup(image->artifact_type) : nullptr;
         nd_layers_entry_hold(copy->top);
         return copy;
 }
@@ -86,6 +88,8 @@ struct nd_error *nd_image_format(const struct nd_image *image, struct nd_text *r
         format_strings(&out, "tags", &image->tags);
         format_strings(&out, "digests", &image->digests);
         nd_json_string(&out, "user", image->user);
+        if (image->artifact_type)
+                nd_json_string(&out, "artifactType", image->artifact_type);
         nd_json_number(&out, "size", image->size);
         nd_json_number(&out, "pulledAt", image->pulled_at);
         nd_json_bool(&out, "pinned", image->pinned);
@@ -129,7 +133,7 @@ static struct nd_error *parse_layers(yyjson_val *root, struct nd_image_layers *l
 }
 
 static struct nd_error *parse_image(yyjson_val *root, struct nd_image *image) {
-        const char *user;
+        const char *user, *artifact_type;
 
         nd_try(nd_json_member_number(root, "serial", INT64_MAX, &image->serial));
         nd_try(parse_digest(root, "id", false, &image->id));
@@ -139,6 +143,8 @@ static struct nd_error *parse_image(yyjson_val *root, struct nd_image *image) {
         nd_try(nd_json_member_strings(root, "digests", ND_IMAGE_NAMES, ND_REFERENCE_TEXT, &image->digests));
         nd_try(nd_json_member_text(root, "user", ND_CONFIG_USER, &user));
         image->user = nd_strdup(user ? user : "");
+        nd_try(nd_json_member_text(root, "artifactType", ND_MEDIA_TYPE, &artifact_type));
+        image->artifact_type = artifact_type ? nd_strdup(artifact_type) : nullptr;
         nd_try(nd_json_member_number(root, "size", INT64_MAX, &image->size));
         nd_try(nd_json_member_number(root, "pulledAt", INT64_MAX, &image->pulled_at));
         return nd_json_member_bool(root, "pinned", &image->pinned);

@@ -16,12 +16,13 @@ enum {
 };
 
 struct nd_image {
-        struct nd_digest id;       /* of the config; Image.id in the CRI */
+        struct nd_digest id;       /* of the config, or of an artifact's manifest; Image.id in the CRI */
         struct nd_digest manifest; /* of the last pull */
         struct nd_digest index;    /* from which the manifest was selected; may be none */
         struct nd_strings tags;    /* "docker.io/library/busybox:1.37" */
         struct nd_strings digests; /* "docker.io/library/busybox@sha256:..." */
         char *user;                /* as in the config; parse it with nd_oci_user_parse() */
+        char *artifact_type;       /* nullptr = a container image */
         /* Bytes on disk: layers, config and manifests; a shared layer counts for every image that
          * has it. */
         uint64_t size;

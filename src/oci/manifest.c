@@ -5,6 +5,8 @@
 
 #include "base/json-member.h"
 #include "base/text.h"
+#include "oci/artifact.h"
+#include "oci/config.h"
 
 enum {
         ANNOTATION_CEILING = 1024, /* maximum length of a name in an annotation */
@@ -62,11 +64,13 @@ void nd_oci_descriptor_done(struct nd_oci_descriptor *descriptor) {
         free(descriptor->media_type);
         free(descriptor->ref_name);
         free(descriptor->image_name);
+        free(descriptor->file);
         *descriptor = (struct nd_oci_descriptor) {};
 }
 
 void nd_manifest_done(struct nd_manifest *manifest) {
         nd_oci_descriptor_done(&manifest->config);
+        free(nd_take_ptr(manifest->artifact_type));
         nd_vector_each (entry, &manifest->entries) {
                 nd_oci_descriptor_done(entry);
         }
@@ -152,17 +156,125 @@ static struct nd_error *not_an_image(const char *what, const char *media_type) {
         return nd_error_new(ND_INVALID, 0, "not a container image that can be run: %s has the media type %s", what, quoted);
 }
 
+/* ---- artifacts ---- */
+
+/* The placeholder for "no config" and "no layers". */
+#define EMPTY_MEDIA_TYPE "application/vnd.oci.empty.v1+json"
+
+/* A directory that ORAS packed. Its archive is unpacked as an image's layer is; the annotation with
+ * the digest of the unpacked stream takes the place of a config's diff id. */
+static struct nd_error *parse_packed_directory(yyjson_val *annotations, struct nd_oci_descriptor *layer) {
+        const char *unpack, *digest;
+
+        nd_try(nd_json_member_text(annotations, "io.deis.oras.content.unpack", ANNOTATION_CEILING, &unpack));
+        nd_try(nd_json_member_text(annotations, "io.deis.oras.content.digest", ANNOTATION_CEILING, &digest));
+        if (layer->media != ND_MEDIA_LAYER || !unpack || !nd_streq(unpack, "true") || !digest)
+                return nullptr;
+        nd_try(nd_digest_parse(digest, &layer->diff_id));
+        return layer->diff_id.kind == ND_HASH_SHA256 ? nullptr : nd_error_new(ND_UNIMPLEMENTED, 0, "the digest is not sha256");
+}
+
+/* The path of a file: its title, or the path of the model specification, or else its digest. Most
+ * tools give files the media type of a tar archive, so the type decides nothing. */
+static struct nd_error *parse_file(yyjson_val *annotations, struct nd_oci_descriptor *layer) {
+        const char *title = nullptr, *filepath = nullptr;
+        char hex[ND_DIGEST_HEX];
+
+        if (annotations) {
+                nd_try(nd_json_member_text(annotations, "org.opencontainers.image.title", ND_MANIFEST_CEILING, &title));
+                nd_try(nd_json_member_text(annotations, "org.cncf.model.filepath", ND_MANIFEST_CEILING, &filepath));
+        }
+        if (layer->digest.kind != ND_HASH_SHA256)
+                return nd_error_new(ND_UNIMPLEMENTED, 0, "files of artifacts need a sha256 digest");
+        title = title ?: filepath ?: nd_digest_hex(&layer->digest, hex);
+        nd_try(nd_artifact_path_check(title));
+        layer->file = nd_strdup(title);
+        layer->diff_id = nd_artifact_file_id(&layer->digest, title);
+        return nullptr;
+}
+
+static struct nd_error *parse_artifact_layer(yyjson_val *object, struct nd_oci_descriptor *layer) {
+        yyjson_val *annotations;
+
+        nd_try(nd_json_member_object(object, "annotations", &annotations));
+        if (annotations)
+                nd_try(parse_packed_directory(annotations, layer));
+        return nd_digest_is_set(&layer->diff_id) ? nullptr : parse_file(annotations, layer);
+}
+
+static bool is_placeholder(const struct nd_oci_descriptor *layer) {
+        return nd_streq(layer->media_type, EMPTY_MEDIA_TYPE);
+}
+
+static void drop_placeholders(struct nd_oci_descriptors *layers) {
+        size_t kept = 0;
+
+        nd_vector_each (layer, layers) {
+                if (is_placeholder(layer))
+                        nd_oci_descriptor_done(layer);
+                else
+                        layers->items[kept++] = *layer;
+        }
+        layers->count = kept;
+}
+
+static struct nd_error *parse_artifact_layers(yyjson_val *array, struct nd_manifest *ret) {
+        yyjson_arr_iter iterator = yyjson_arr_iter_with(array);
+        nd_cleanup(nd_strings_done) struct nd_strings paths = {};
+
+        for (size_t i = 0; i < ret->entries.count; i++) {
+                yyjson_val *object = yyjson_arr_iter_next(&iterator);
+                struct nd_oci_descriptor *layer = &ret->entries.items[i];
+
+                if (is_placeholder(layer))
+                        continue;
+                nd_try(nd_error_wrap(parse_artifact_layer(object, layer), "'layers': entry %zu", i));
+                if (layer->file)
+                        nd_strings_add(&paths, layer->file);
+        }
+        drop_placeholders(&ret->entries);
+        return nd_artifact_paths_check(&paths);
+}
+
+/* Whether all layers are archives. */
+static bool has_image_layers(const struct nd_manifest *manifest) {
+        nd_vector_each (layer, &manifest->entries) {
+                if (layer->media != ND_MEDIA_LAYER)
+                        return false;
+        }
+        return true;
+}
+
+/* The type of an artifact, nullptr for an image. A manifest that has all of an image is one, even
+ * if it names an artifact's type. */
+static const char *artifact_type_of(const struct nd_manifest *manifest, const char *artifact_type) {
+        bool typed = artifact_type && *artifact_type;
+
+        if (manifest->config.media == ND_MEDIA_CONFIG)
+                return typed && !has_image_layers(manifest) ? artifact_type : nullptr;
+        if (typed)
+                return artifact_type;
+        return *manifest->config.media_type ? manifest->config.media_type : nullptr;
+}
+
 static struct nd_error *parse_manifest(yyjson_val *root, struct nd_manifest *ret) {
+        const char *artifact_type;
         yyjson_val *config, *layers;
 
         nd_try(nd_json_member_object(root, "config", &config));
         if (!config)
                 return nd_error_new(ND_INVALID, 0, "the manifest has no config");
         nd_try(nd_error_wrap(parse_descriptor(config, &ret->config), "'config'"));
-        if (ret->config.media != ND_MEDIA_CONFIG)
-                return not_an_image("its config", ret->config.media_type);
+        nd_try(nd_json_member_text(root, "artifactType", ND_MEDIA_TYPE, &artifact_type));
         nd_try(nd_json_member_array(root, "layers", ND_MANIFEST_LAYERS, &layers));
         nd_try(nd_error_wrap(parse_entries(layers, &ret->entries), "'layers'"));
+        artifact_type = artifact_type_of(ret, artifact_type);
+        if (artifact_type) {
+                ret->artifact_type = nd_strdup(artifact_type);
+                return parse_artifact_layers(layers, ret);
+        }
+        if (ret->config.media != ND_MEDIA_CONFIG)
+                return not_an_image("its config", ret->config.media_type);
         nd_vector_each (layer, &ret->entries) {
                 if (layer->media != ND_MEDIA_LAYER)
                         return not_an_image("one of its layers", layer->media_type);
@@ -228,6 +340,13 @@ struct nd_error *nd_manifest_parse(const char *bytes, size_t length, const char 
                 nd_try(parse_index(root, &manifest));
         *ret = nd_take(manifest, (struct nd_manifest) {});
         return nullptr;
+}
+
+void nd_manifest_artifact_layers(const struct nd_manifest *artifact, struct nd_oci_config *ret) {
+        ret->user = nd_strdup("");
+        nd_vector_each (layer, &artifact->entries) {
+                nd_vector_push(&ret->diff_ids, layer->diff_id);
+        }
 }
 
 static struct nd_error *none_suits(const struct nd_manifest *index, const struct nd_platform *wanted) {

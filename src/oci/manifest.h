@@ -2,7 +2,8 @@
 /* manifest.h - image manifests and indexes, OCI's and Docker's
  *
  * A manifest names a config and layers; an index names manifests, one per platform. Docker's schema
- * 2 and manifest list are the same documents under other media types; schema 1 is refused.
+ * 2 and manifest list are the same documents under other media types; schema 1 is refused. A
+ * manifest whose config is not an image's is an artifact, whose layers are files (artifact.h).
  * Everything in them is untrusted: sizes, counts and digests are checked here. The URLs that a
  * descriptor may carry are not even parsed, so that an image cannot cause requests to other
  * hosts. */
@@ -62,6 +63,9 @@ struct nd_oci_descriptor {
         char *ref_name;
         /* Annotation io.containerd.image.name: a name, unchecked; nullptr = none. */
         char *image_name;
+        /* Of an artifact's layer. */
+        char *file;               /* its path, checked; nullptr = an archive */
+        struct nd_digest diff_id; /* an image's config has it instead */
 };
 struct nd_oci_descriptors {
         struct nd_oci_descriptor *items;
@@ -74,6 +78,7 @@ void nd_oci_descriptor_done(struct nd_oci_descriptor *descriptor);
 struct nd_manifest {
         enum nd_oci_media media;         /* ND_MEDIA_MANIFEST or ND_MEDIA_INDEX */
         struct nd_oci_descriptor config; /* of a manifest */
+        char *artifact_type;             /* of an artifact, not empty; nullptr = an image */
         /* A manifest's layers, lowest first; or an index's manifests. */
         struct nd_oci_descriptors entries;
 };
@@ -85,6 +90,11 @@ void nd_manifest_done(struct nd_manifest *manifest);
  * type, is refused. */
 [[nodiscard]] struct nd_error *nd_manifest_parse(const char *bytes, size_t length, const char *media_type,
                                                  struct nd_manifest *ret);
+
+/* Fills the config of an artifact, whose own one has no meaning here: only the diff ids of its
+ * layers. */
+struct nd_oci_config;
+void nd_manifest_artifact_layers(const struct nd_manifest *artifact, struct nd_oci_config *ret);
 
 /* The entry of an index that matches a platform best. Entries without a platform come last; for
  * these the caller must check the config's platform. If none matches, the ND_NOT_FOUND error lists

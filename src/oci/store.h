@@ -4,7 +4,7 @@
  *      blobs/sha256/<hex>       manifests, indexes and configs
  *      layers/<chain hex>/fs    unpacked layers, with layer.json beside
  *      layers/<chain hex>/shifted-<uid>-<gid>  copies for pods' user namespaces (rootless nodes)
- *      images/<config hex>.json records: what is not reachable from one is garbage
+ *      images/<id hex>.json     records: what is not reachable from one is garbage
  *      staging/<id>/blobs/      of one pull: the only directory its fetcher can write, besides
  *      staging/partial/         downloads kept for another try
  *      staging/<id>/unpack/     of one pull: the only directory its unpacker can write; finished
@@ -49,7 +49,7 @@ const struct nd_image *nd_oci_store_get(const struct nd_oci_store *store, const 
 [[nodiscard]] struct nd_error *nd_oci_store_find(const struct nd_oci_store *store, const char *text,
                                                  const struct nd_image **ret);
 
-/* The config, read again and checked against its digest. */
+/* The config, read again and checked against its digest. ND_PRECONDITION for an artifact. */
 [[nodiscard]] struct nd_error *nd_oci_store_config(const struct nd_oci_store *store, const struct nd_image *image,
                                                    struct nd_oci_config *ret);
 
@@ -90,7 +90,7 @@ struct nd_oci_unpacked_layers {
 struct nd_oci_store_offer {
         struct nd_digest manifest;
         struct nd_digest index; /* may be none */
-        struct nd_digest config;
+        struct nd_digest config; /* the manifest itself for an artifact, whose config is not read */
         const struct nd_strings *names; /* tagged, or with the digest of manifest or index */
         /* Nullptr = none: every layer must be in the store already. */
         const struct nd_oci_unpacked_layers *unpacked;

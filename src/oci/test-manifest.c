@@ -4,6 +4,7 @@
 #include <unit/expect.h>
 
 #include "base/text.h"
+#include "oci/artifact.h"
 
 #define HEX "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 #define OCI "application/vnd.oci.image."
@@ -115,9 +116,75 @@ static void the_media_type_of_other_artifacts_is_in_the_error([[maybe_unused]] v
         refused(MANIFEST(LAYER("application/vnd.cncf.helm.chart.content.v1.tar+gzip")), nullptr,
                 "\"application/vnd.cncf.helm.chart.content.v1.tar+gzip\"");
         refused(MANIFEST(LAYER(OCI "layer.v1.tar+gzip+encrypted")), nullptr, "not a container image that can be run");
-        refused("{\"config\":{\"mediaType\":\"application/vnd.oci.empty.v1+json\",\"digest\":\"sha256:" HEX
-                "\",\"size\":2},\"layers\":[]}",
-                nullptr, "its config");
+        refused("{\"config\":{\"digest\":\"sha256:" HEX "\",\"size\":2},\"layers\":[]}", nullptr, "its config");
+}
+
+#define EMPTY "{\"mediaType\":\"application/vnd.oci.empty.v1+json\",\"digest\":\"sha256:" HEX "\",\"size\":2}"
+#define FILE(annotations)                                                                                                     \
+        "{\"mediaType\":\"text/plain\",\"digest\":\"sha256:" HEX "\",\"size\":3,\"annotations\":{" annotations "}}"
+#define TITLE(title) "\"org.opencontainers.image.title\":\"" title "\""
+#define ARTIFACT(layers) "{\"artifactType\":\"application/x-model\",\"config\":" EMPTY ",\"layers\":[" layers "]}"
+
+static void the_layers_of_an_artifact_are_files_named_by_their_titles([[maybe_unused]] void **state) {
+        static const char *const files[] = {"a", "b/c", "model.bin", "plain", HEX};
+        nd_cleanup(nd_manifest_done) struct nd_manifest artifact = {};
+        struct nd_digest blob;
+
+        expect_ok(nd_digest_parse("sha256:" HEX, &blob));
+        expect_ok(parse(ARTIFACT(FILE(TITLE("a")) "," FILE(TITLE("b/c")) "," FILE("\"org.cncf.model.filepath\":\"model.bin\"") ","
+                                 /* the type that tools give to plain files */
+                                 "{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX
+                                 "\",\"size\":3,\"annotations\":{" TITLE("plain") "}}," LAYER("text/plain") "," EMPTY),
+                        nullptr, &artifact));
+        assert_string_equal(artifact.artifact_type, "application/x-model");
+        assert_int_equal(artifact.entries.count, nd_count_of(files)); /* without the placeholder */
+        for (size_t i = 0; i < nd_count_of(files); i++) {
+                struct nd_digest id = nd_artifact_file_id(&blob, files[i]);
+
+                assert_string_equal(artifact.entries.items[i].file, files[i]);
+                assert_true(nd_digest_equal(&artifact.entries.items[i].diff_id, &id));
+        }
+}
+
+static void the_config_names_the_type_of_an_artifact_without_one([[maybe_unused]] void **state) {
+        nd_cleanup(nd_manifest_done) struct nd_manifest chart = {}, image = {}, mixed = {};
+
+        expect_ok(parse("{\"config\":{\"mediaType\":\"application/vnd.cncf.helm.config.v1+json\",\"digest\":\"sha256:" HEX
+                        "\",\"size\":2},\"layers\":[]}",
+                        nullptr, &chart));
+        assert_string_equal(chart.artifact_type, "application/vnd.cncf.helm.config.v1+json");
+        expect_ok(parse("{\"artifactType\":\"a/b\",\"config\":" CONFIG ",\"layers\":[" LAYER(OCI "layer.v1.tar") "]}", nullptr,
+                        &image));
+        assert_null(image.artifact_type); /* it has all of an image */
+        expect_ok(parse("{\"artifactType\":\"a/b\",\"config\":" CONFIG ",\"layers\":[" FILE(TITLE("x")) "]}", nullptr, &mixed));
+        assert_string_equal(mixed.artifact_type, "a/b");
+}
+
+static void a_directory_that_was_packed_is_unpacked([[maybe_unused]] void **state) {
+#define PACKED(digest)                                                                                                        \
+        "{\"mediaType\":\"" OCI "layer.v1.tar+gzip\",\"digest\":\"sha256:" HEX "\",\"size\":3,\"annotations\":{" TITLE(           \
+                "dir") ",\"io.deis.oras.content.unpack\":\"true\"" digest "}}"
+        nd_cleanup(nd_manifest_done) struct nd_manifest artifact = {}, without = {};
+        char text[ND_DIGEST_TEXT];
+
+        expect_ok(parse(ARTIFACT(PACKED(",\"io.deis.oras.content.digest\":\"sha256:" HEX "\"")), nullptr, &artifact));
+        assert_null(artifact.entries.items[0].file);
+        assert_int_equal(artifact.entries.items[0].compression, ND_COMPRESSION_GZIP);
+        assert_string_equal(nd_digest_text(&artifact.entries.items[0].diff_id, text), "sha256:" HEX);
+        expect_ok(parse(ARTIFACT(PACKED("")), nullptr, &without));
+        assert_string_equal(without.entries.items[0].file, "dir");
+        refused(ARTIFACT(PACKED(",\"io.deis.oras.content.digest\":\"md5:1\"")), nullptr, "invalid digest");
+}
+
+static void hostile_titles_are_refused_with_the_file([[maybe_unused]] void **state) {
+        refused(ARTIFACT(FILE(TITLE("../x"))), nullptr, "'layers': entry 0: the artifact has a file with the path \"../x\"");
+        refused(ARTIFACT(FILE(TITLE("a\\u0000b"))), nullptr, "null byte");
+        refused(ARTIFACT(FILE(TITLE("a")) "," FILE(TITLE("a"))), nullptr, "another file has the same path");
+        refused(ARTIFACT(FILE(TITLE("a/b")) "," FILE(TITLE("a"))), nullptr, "directory of another file");
+        refused(ARTIFACT(FILE(TITLE("a") "," TITLE("b"))), nullptr, "given twice");
+        refused(ARTIFACT("{\"mediaType\":\"x\",\"digest\":\"sha256:" HEX
+                         "\",\"size\":1,\"annotations\":{\"org.opencontainers.image.title\":7}}"),
+                nullptr, "title");
 }
 
 static void counts_and_sizes_are_bounded([[maybe_unused]] void **state) {
@@ -186,6 +253,10 @@ int main(void) {
                 cmocka_unit_test(schema_1_is_refused_with_advice),
                 cmocka_unit_test(invalid_descriptors_are_refused),
                 cmocka_unit_test(the_media_type_of_other_artifacts_is_in_the_error),
+                cmocka_unit_test(the_layers_of_an_artifact_are_files_named_by_their_titles),
+                cmocka_unit_test(the_config_names_the_type_of_an_artifact_without_one),
+                cmocka_unit_test(a_directory_that_was_packed_is_unpacked),
+                cmocka_unit_test(hostile_titles_are_refused_with_the_file),
                 cmocka_unit_test(counts_and_sizes_are_bounded),
                 cmocka_unit_test(the_best_entry_of_an_index_is_taken),
                 cmocka_unit_test(an_index_without_a_match_lists_its_platforms),

@@ -162,7 +162,8 @@ static struct nd_error *take_image(struct cri_container_operation *operation) {
         if (!image)
                 return nd_error_new(ND_NOT_FOUND, 0, "image '%s' not found on this node: pull it first",
                                     container->request.image);
-        nd_try(nd_oci_store_config(operation->parts->images, image, &creation->image));
+        nd_try(nd_error_wrap(nd_oci_store_config(operation->parts->images, image, &creation->image), "image '%s'",
+                             container->request.image));
         creation->chain_count = image->layer_count;
         creation->chains = nd_calloc(image->layer_count + 1, sizeof *creation->chains);
         nd_image_chains(image, creation->chains);

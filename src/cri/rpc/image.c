@@ -155,6 +155,8 @@ static char *image_info(const struct nd_image *image) {
                 nd_json_string(&out, nullptr, nd_digest_text(&chains[i], digest));
         nd_json_close(&out, ']');
         nd_json_string(&out, "user", image->user);
+        if (image->artifact_type)
+                nd_json_string(&out, "artifactType", image->artifact_type);
         nd_json_close(&out, '}');
         return nd_text_steal(&text);
 }

@@ -77,17 +77,9 @@ static struct nd_error *find_manifest(struct pull_layers_context *context, const
 }
 
 static struct nd_error *check_manifest(const struct nd_manifest *manifest, const struct pull_request *request) {
-        if (manifest->config.media != ND_MEDIA_CONFIG)
-                return nd_error_new(ND_INVALID, 0, "not a container image: its config has type '%s'",
-                                    manifest->config.media_type ? manifest->config.media_type : "");
         if (manifest->entries.count > request->layers)
-                return nd_error_new(ND_EXHAUSTED, 0, "the image has %zu layers, more than the limit of %u",
-                                    manifest->entries.count, request->layers);
-        nd_vector_each (layer, &manifest->entries) {
-                if (layer->media != ND_MEDIA_LAYER)
-                        return nd_error_new(ND_INVALID, 0, "the image has a layer of an unknown type: '%s'",
-                                            layer->media_type ? layer->media_type : "");
-        }
+                return nd_error_new(ND_EXHAUSTED, 0, "the %s has %zu layers, more than the limit of %u",
+                                    manifest->artifact_type ? "artifact" : "image", manifest->entries.count, request->layers);
         return nullptr;
 }
 
@@ -120,9 +112,14 @@ struct nd_error *pull_image_fetch(struct pull_layers_context *context, const str
 
         nd_try(find_manifest(context, request, source, root, image, &manifest));
         nd_try(check_manifest(&manifest, request));
-        nd_try(read_config(context, request, source, &manifest, &config));
-        image->config = manifest.config.digest;
-        image->config_size = manifest.config.size;
+        if (manifest.artifact_type) {
+                nd_manifest_artifact_layers(&manifest, &config);
+                image->config = image->manifest;
+        } else {
+                nd_try(read_config(context, request, source, &manifest, &config));
+                image->config = manifest.config.digest;
+                image->config_size = manifest.config.size;
+        }
         return pull_layers_run(context, &manifest, &config, &image->layers);
 }
 

@@ -15,7 +15,8 @@ struct pull_image_source {
 
 /* The result that is reported to the daemon. Owns its members. */
 struct pull_image {
-        struct nd_digest index, manifest, config;
+        struct nd_digest index, manifest;
+        struct nd_digest config; /* the image's ID; the manifest's digest for an artifact */
         uint64_t config_size;
         struct nd_strings names;
         struct pull_layer_results layers;

@@ -276,6 +276,7 @@ static struct nd_error *start_unpack(struct run *run, struct layer *layer, const
                                                                     .blob_size = layer->download->blob.size,
                                                                     .ceiling = context->total_bytes - run->unpacked_bytes,
                                                                     .compression = layer->descriptor->compression,
+                                                                    .file = layer->descriptor->file,
                                                                     .parent = parent});
 }
 
@@ -288,8 +289,10 @@ static struct nd_error *check_unpacked(struct run *run, struct layer *layer) {
                 return nd_error_wrap(nd_take_ptr(layer->reply.error), "layer %s",
                                      nd_digest_text(&layer->descriptor->digest, wanted));
         if (!nd_digest_equal(&layer->reply.digest, &layer->diff_id))
-                return nd_error_new(ND_DATA_LOSS, 0, "diff ID mismatch: a layer unpacks to %s, the image's config has %s",
-                                    nd_digest_text(&layer->reply.digest, found), nd_digest_text(&layer->diff_id, wanted));
+                return nd_error_new(ND_DATA_LOSS, 0, "diff ID mismatch: a layer unpacks to %s, the %s has %s",
+                                    nd_digest_text(&layer->reply.digest, found),
+                                    nd_digest_is_set(&layer->descriptor->diff_id) ? "artifact's manifest" : "image's config",
+                                    nd_digest_text(&layer->diff_id, wanted));
         run->unpacked_bytes += layer->reply.stream;
         if (run->unpacked_bytes > run->context->total_bytes)
                 return nd_error_new(ND_EXHAUSTED, EFBIG, "the image unpacks to more than the limit of %llu bytes",

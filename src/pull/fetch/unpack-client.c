@@ -7,6 +7,7 @@
 #include "pull/fetch/unpack-client.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -105,6 +106,8 @@ struct nd_error *pull_unpack_client_unpack(struct pull_unpack_client *u, const s
                                            .ceiling = job->ceiling,
                                            .compression = job->compression};
 
+        if (job->file)
+                (void) snprintf(message.file, sizeof message.file, "%s", job->file);
         if (job->parent)
                 put_chain(&message, job->parent);
         return send_job(u, &message, (const int[]) {job->blob_fd, job->available_fd}, 2);

@@ -3,7 +3,9 @@
  * daemon
  *
  * The fetcher talks to the network, so its messages are untrusted: only numbers and fixed fields,
- * no path and no digest that names a result. The unpacker computes the name of a layer itself.
+ * and no digest that names a result. The unpacker computes the name of a layer itself. The one path
+ * is that of an artifact's file: it is part of the layer's diff ID, and only the worker that sees
+ * nothing but the layer's tree uses it.
  *
  *      LOOKUP  chain                   does the layer exist?          reply: found, size, inodes
  *      UNPACK  id, parent, blob        unpacks a blob                 reply: diff ID, stream size
@@ -14,6 +16,7 @@
  * Every UNPACK and PLACE has exactly one reply. */
 #pragma once
 
+#include "oci/artifact.h"
 #include "oci/digest.h"
 
 enum {
@@ -39,6 +42,7 @@ struct pull_message_job {
         uint64_t blob_size;
         uint64_t ceiling;                  /* limit of the unpacked stream */
         uint8_t chain[SHA256_DIGEST_SIZE]; /* LOOKUP: the layer; UNPACK: the layer below, if any */
+        char file[ND_ARTIFACT_PATH + 1];   /* UNPACK: path of an artifact's file; "" = an archive */
 };
 
 struct pull_message_reply {

@@ -10,7 +10,9 @@
  *   may the layer be placed: a fourth worker finalizes it on the layers below if it has marks, then
  *   the supervisor computes the chain from the parent's chain and the diff ID, renames the tree to
  *   layers/<chain> and notifies the daemon.
- *   Directories are named by a counter of the supervisor, so no outside data becomes a path.
+ *   Directories are named by a counter of the supervisor, so no outside data becomes a path here.
+ *   A blob may be the content of an artifact's file instead of an archive: then the first worker
+ *   copies, the third one writes the file, and its path is part of the diff ID (oci/artifact.h).
  *
  *      if compromised          it can
  *      the fetcher             send messages: have blobs unpacked and placed under their real chain
@@ -75,6 +77,7 @@ struct slot {
         int crash;   /* the signal that killed a worker, if we did not send it */
         struct nd_digest parent, diff_id;
         uint64_t size, inodes, stream;
+        char file[ND_ARTIFACT_PATH + 1]; /* path of an artifact's file; "" = an archive */
         struct worker workers[PARTS];
 };
 
@@ -206,7 +209,8 @@ static struct nd_error *start_workers(struct supervisor *s, struct slot *slot, c
                                         .ceiling = job->ceiling < s->left ? job->ceiling : s->left,
                                         .compression = (enum nd_oci_compression) job->compression,
                                         .tree = tree,
-                                        .lowest = !slot->has_parent};
+                                        .lowest = !slot->has_parent,
+                                        .file = *slot->file ? slot->file : nullptr};
         int fds[2];
 
         nd_try(nd_dir_make(AT_FDCWD, work, 0700));
@@ -253,6 +257,7 @@ static struct nd_error *take_slot(struct supervisor *s, const struct pull_messag
                                 .serial = s->serial++,
                                 .has_parent = job->has_chain != 0,
                                 .parent = digest_of(job->chain)};
+        memcpy(found->file, job->file, sizeof found->file);
         for (size_t i = 0; i < PARTS; i++)
                 found->workers[i].report_fd = -EBADF;
         *ret = found;
@@ -261,13 +266,19 @@ static struct nd_error *take_slot(struct supervisor *s, const struct pull_messag
 
 static void complete(struct supervisor *s, struct slot *slot);
 
+static struct nd_error *check_unpack(struct supervisor *s, const struct pull_message_job *job, int blob, int available) {
+        if (blob < 0 || available < 0 || job->compression > ND_COMPRESSION_ZSTD || find_slot(s, job->id) ||
+            !memchr(job->file, '\0', sizeof job->file))
+                return nd_error_new(ND_INVALID, 0, "invalid unpack request");
+        return *job->file ? nd_artifact_path_check(job->file) : nullptr;
+}
+
 static void unpack(struct supervisor *s, const struct pull_message_job *job, int blob, int available) {
         struct slot *slot = nullptr;
-        struct nd_error *error;
+        struct nd_error *error = check_unpack(s, job, blob, available);
 
-        if (blob < 0 || available < 0 || job->compression > ND_COMPRESSION_ZSTD || find_slot(s, job->id))
-                return reject(job, nd_error_new(ND_INVALID, 0, "invalid unpack request"));
-        error = take_slot(s, job, &slot);
+        if (!error)
+                error = take_slot(s, job, &slot);
         if (error)
                 return reject(job, error);
         error = start_workers(s, slot, job, blob, available);
@@ -433,6 +444,8 @@ static void complete_unpack(struct supervisor *s, struct slot *slot) {
         if (!error) {
                 slot->state = UNPACKED;
                 slot->diff_id = digest_of(hash->diff_id);
+                if (*slot->file)
+                        slot->diff_id = nd_artifact_file_id(&slot->diff_id, slot->file);
                 slot->stream = hash->stream;
                 slot->size = tree->size;
                 slot->inodes = tree->inodes;

@@ -88,8 +88,15 @@ static struct nd_error *write_decompressed(void *userdata, const char *bytes, si
         return write_output(userdata, bytes, length);
 }
 
-/* Feeds the decompressor from the file; waits for the counter when the writer is behind. */
-static struct nd_error *feed_blob(uint64_t blob_size, struct pull_decompressor *decompressor) {
+static struct nd_error *feed_piece(struct pull_decompressor *decompressor, struct pull_worker_report *report,
+                                   const char *bytes, size_t length) {
+        return decompressor ? pull_decompressor_feed(decompressor, bytes, length) : write_output(report, bytes, length);
+}
+
+/* Feeds the decompressor from the file, or copies the file if there is none; waits for the counter
+ * when the writer is behind. */
+static struct nd_error *feed_blob(uint64_t blob_size, struct pull_decompressor *decompressor,
+                                  struct pull_worker_report *report) {
         static char input[INPUT];
         uint64_t there = 0, done = 0;
 
@@ -108,10 +115,10 @@ static struct nd_error *feed_blob(uint64_t blob_size, struct pull_decompressor *
                 n = pread(INPUT_FD, input, there - done < INPUT ? (size_t) (there - done) : INPUT, (off_t) done);
                 if (n <= 0)
                         return nd_error_new(ND_INTERNAL, n < 0 ? errno : EIO, "read the download of a layer");
-                nd_try(pull_decompressor_feed(decompressor, input, (size_t) n));
+                nd_try(feed_piece(decompressor, report, input, (size_t) n));
                 done += (uint64_t) n;
         }
-        return pull_decompressor_finish(decompressor);
+        return decompressor ? pull_decompressor_finish(decompressor) : nullptr;
 }
 
 static struct nd_error *confine_stream(const struct pull_worker_plan *plan, size_t more) {
@@ -134,8 +141,9 @@ void pull_worker_decompress(const struct pull_worker_plan *plan) {
         error = confine_stream(plan, 1);
         if (error)
                 finish(&report, error);
-        decompressor = pull_decompressor_new(plan->compression, plan->ceiling, write_decompressed, &report);
-        error = feed_blob(plan->blob_size, decompressor);
+        if (!plan->file)
+                decompressor = pull_decompressor_new(plan->compression, plan->ceiling, write_decompressed, &report);
+        error = feed_blob(plan->blob_size, decompressor, &report);
         finish(&report, error);
 }
 
@@ -213,17 +221,46 @@ static struct nd_error *feed_tar(struct pull_tar *tar) {
         }
 }
 
+static struct nd_error *unpack_archive(const struct pull_tar_sink *sink, struct pull_worker_report *report) {
+        nd_cleanup(pull_tar_done) struct pull_tar *tar = pull_tar_new(sink);
+
+        nd_try(feed_tar(tar));
+        report->at_end = 1;
+        return pull_tar_finish(tar);
+}
+
+/* Makes an artifact's file, as if an archive had this one entry. */
+static struct nd_error *unpack_file(const struct pull_worker_plan *plan, const struct pull_tar_sink *sink,
+                                    struct pull_worker_report *report) {
+        struct pull_tar_entry entry = {
+                .kind = TAR_FILE, .path = plan->file, .link = "", .mode = WORKER_FILE_MODE, .size = plan->blob_size};
+        static char piece[PIECE];
+        uint64_t done = 0;
+        size_t n = 0;
+
+        nd_try(sink->entry(sink->userdata, &entry));
+        for (;;) {
+                nd_try(read_piece(piece, &n));
+                if (n == 0)
+                        break;
+                nd_try(sink->data(sink->userdata, piece, n));
+                done += n;
+        }
+        report->at_end = 1;
+        if (done != plan->blob_size)
+                return nd_error_new(ND_DATA_LOSS, 0, "the file has %llu bytes, its descriptor %llu", (unsigned long long) done,
+                                    (unsigned long long) plan->blob_size);
+        return sink->end(sink->userdata);
+}
+
 static struct nd_error *unpack(const struct pull_worker_plan *plan, struct pull_worker_report *report) {
         nd_cleanup(pull_unpack_done) struct pull_unpack *unpack = pull_unpack_new(ROOT_FD, plan->lowest);
         struct pull_tar_sink sink = pull_unpack_sink(unpack);
-        nd_cleanup(pull_tar_done) struct pull_tar *tar = pull_tar_new(&sink);
         nd_autotext struct nd_text marks = ND_TEXT(WORKER_MARKS);
         struct pull_unpack_result result;
 
         pull_unpack_squash_owners(unpack, plan->squash);
-        nd_try(feed_tar(tar));
-        report->at_end = 1;
-        nd_try(pull_tar_finish(tar));
+        nd_try(plan->file ? unpack_file(plan, &sink, report) : unpack_archive(&sink, report));
         nd_try(pull_unpack_finish(unpack, &marks, &result));
         nd_try(write_marks(&marks));
         report->size = result.size;

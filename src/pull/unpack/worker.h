@@ -15,6 +15,7 @@
 enum {
         WORKER_TEXT = 1024,
         WORKER_MARKS = 16 * 1024 * 1024, /* limit of a layer's marks */
+        WORKER_FILE_MODE = 0444,         /* of an artifact's file, whose owner is root */
 };
 
 struct pull_worker_report {
@@ -46,6 +47,9 @@ struct pull_worker_plan {
         enum nd_oci_compression compression;
         const char *tree;   /* tar, finalize: the directory */
         bool lowest;        /* tar */
+        /* Not nullptr: the blob is the content of this file, and its size is known. decompress
+         * copies it as it is, tar writes it instead of reading an archive. */
+        const char *file;
         char *const *lower; /* finalize: the lower trees, topmost first */
         size_t lower_count;
 };
