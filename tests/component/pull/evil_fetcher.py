@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 LOOK, UNPACK, PLACE, CANCEL, FINISH = 1, 2, 3, 4, 5
-JOB = struct.Struct("<IIIIQQ32s")
+JOB = struct.Struct("<IIIIQQ32s1024s")
 ANSWER = struct.Struct("<IIiiIIQQQ32s1024s")
 PLAIN = 1       # enum nd_oci_compression
 
@@ -51,8 +51,8 @@ class Fetcher:
         return ANSWER.unpack(self.channel.recv(8192))
 
     def send(self, kind: int, job: int = 0, compression: int = 0, parent: str | None = None, size: int = 0, ceiling: int = 1 << 30,
-             fds: tuple[int, ...] = ()) -> None:
-        message = JOB.pack(kind, job, compression, parent is not None, size, ceiling, bytes.fromhex(parent or ""))
+             file: bytes = b"", fds: tuple[int, ...] = ()) -> None:
+        message = JOB.pack(kind, job, compression, parent is not None, size, ceiling, bytes.fromhex(parent or ""), file)
         socket.send_fds(self.channel, [message], list(fds))
 
     def ask(self, *arguments: Any, **more: Any) -> tuple[int, str, str]:
@@ -61,10 +61,10 @@ class Fetcher:
         answer = self.receive()
         return answer[2], answer[9].hex(), answer[10].split(b"\0")[0].decode()
 
-    def unpack(self, job: int, data: bytes, parent: str | None = None) -> tuple[int, str, str]:
+    def unpack(self, job: int, data: bytes, parent: str | None = None, file: bytes = b"") -> tuple[int, str, str]:
         Path(f"{self.blobs}/data-{job}").write_bytes(data)
         blob, counter = os.open(f"{self.blobs}/data-{job}", os.O_RDONLY), os.eventfd(len(data))
-        return self.ask(UNPACK, job, PLAIN, parent, len(data), fds=(blob, counter))
+        return self.ask(UNPACK, job, PLAIN, parent, len(data), file=file, fds=(blob, counter))
 
     def offer(self, *diff_ids: str) -> None:
         """Offers an image whose config lists these diff IDs."""
@@ -165,6 +165,61 @@ class Fetcher:
             self.ask(PLACE, 1)
         self.send(FINISH)
         self.offer(self.plan["victim"])
+
+    def offer_artifact(self, title: str, data: bytes) -> None:
+        """Offers an artifact of one file."""
+        empty = {"mediaType": "application/vnd.oci.empty.v1+json", "digest": "sha256:" + sha(b"{}"), "size": 2}
+        layer = {"mediaType": "text/plain", "digest": "sha256:" + sha(data), "size": len(data),
+                 "annotations": {"org.opencontainers.image.title": title}}
+        manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "artifactType": "a/b",
+                               "config": empty, "layers": [layer]})
+        Path(self.blobs, sha(manifest.encode())).write_text(manifest)
+        named = "sha256:" + sha(manifest.encode())
+        self.line(event="done", images=[{"manifestDigest": named, "configDigest": named, "names": []}])
+
+    def retitle(self) -> None:
+        """Has a file made under another path than the one in the manifest."""
+        code, _, text = self.unpack(1, b"data", file=b"etc/passwd")
+        assert code == 0, text
+        assert self.ask(PLACE, 1)[0] == 0
+        self.send(FINISH)
+        self.offer_artifact("model", b"data")
+
+    def recontent(self) -> None:
+        """Has a file made with other content than the one in the manifest."""
+        code, _, text = self.unpack(1, b"PLANTED", file=b"model")
+        assert code == 0, text
+        assert self.ask(PLACE, 1)[0] == 0
+        self.send(FINISH)
+        self.offer_artifact("model", b"data")
+
+    def archived(self) -> None:
+        """Has an archive unpacked whose bytes are what the diff ID of a file hashes."""
+        text = f"file of an artifact\nsha256:{sha(b'data')}\nsha256:{sha(b'model')}\n".encode()
+        for data in (text, text.ljust(512, b"\0"), text.ljust(1024, b"\0")):
+            code, _, words = self.unpack(len(data), data)
+            assert code != 0, words
+        self.send(FINISH)
+        self.offer_artifact("model", b"data")
+
+    def climb(self) -> None:
+        """Sends paths that are not below the tree, or no text."""
+        for job, path in enumerate((b"../x", b"/etc/passwd", b"a/../../b", b".", b"a//b", b".wh.x", b"a\nb", b"x" * 1024, b"\xff" * 1024)):
+            code, _, _ = self.unpack(job, b"data", file=path)
+            assert code != 0, path
+        self.send(FINISH)
+        self.offer(self.plan["victim"])
+
+    def double(self) -> None:
+        """Offers the artifact as an image with the same manifest."""
+        assert self.unpack(1, b"data", file=b"model")[0] == 0 and self.ask(PLACE, 1)[0] == 0
+        self.send(FINISH)
+        Path(self.blobs, sha(b"{}")).write_text("{}")
+        empty = {"mediaType": "application/vnd.oci.empty.v1+json", "digest": "sha256:" + sha(b"{}"), "size": 2}
+        manifest = json.dumps({"schemaVersion": 2, "artifactType": "a/b", "config": empty, "layers": []})
+        Path(self.blobs, sha(manifest.encode())).write_text(manifest)
+        self.line(event="done", images=[{"manifestDigest": "sha256:" + sha(manifest.encode()), "configDigest": "sha256:" + sha(b"{}"),
+                                         "names": []}])
 
     def nonsense(self) -> None:
         """Sends invalid messages."""

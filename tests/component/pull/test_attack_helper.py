@@ -192,6 +192,11 @@ TRICKS = {
     "swap": "the unpacker did not make the layer",
     "nonsense": "invalid message from nodens-fetch",
     "flood": "finish request while a layer was being unpacked",
+    "retitle": "the unpacker did not make the layer",
+    "recontent": "the unpacker did not make the layer",
+    "archived": "the unpacker did not make the layer",
+    "climb": "the unpacker did not make the layer",
+    "double": "an artifact was offered as an image",
 }
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from nodenstest import fake_registry, puller
 from nodenstest import images as make
-from nodenstest.images import Blob, Image, block, directory, entry, hardlink, symlink, tar
+from nodenstest.images import Artifact, Blob, Image, block, directory, entry, hardlink, symlink, tar
 
 GOOD = tar(directory("etc"), entry("etc/passwd", b"root:x:0:0\n"))
 OUTSIDE = "/var/tmp/nodens-pull-outside"
@@ -248,8 +248,7 @@ document("a digest of another algorithm", "", layers=[Blob(b"x", make.LAYER).des
 document("a thousand layers", "", layers=[Blob(GOOD, make.LAYER).describe()] * 1001)
 document("more layers than the config lists", "lists", layers=[Blob(GOOD, make.LAYER).describe()] * 3)
 document("no layers where the config lists one", "lists", layers=[])
-document("a config of another type", "container image",
-         config={"mediaType": "application/vnd.cncf.helm.config.v1+json", "digest": make.digest(b"{}"), "size": 2})
+document("a config without a type", "container image", config={"digest": make.digest(b"{}"), "size": 2})
 document("a config of 100 MiB", "", config={"mediaType": make.CONFIG, "digest": make.digest(b"x"), "size": 100 << 20})
 document("a layer larger than all limits", "limit", layers=[Blob(b"x", make.LAYER).describe(size=1 << 49)])
 
@@ -491,6 +490,123 @@ hooked("a message with a secret in it", lambda r,
        no_secret, auth=CREDENTIALS)
 hooked("a body packed twice", only_blobs(lambda r, h: fake_registry.Answer(200, gzip.compress(r.blobs[h.path.rsplit("/", 1)[1]]),
                                                                            {"Content-Encoding": "gzip"})), "")
+
+
+# ---- artifacts: titles are paths
+
+
+def titles(name: str, words: str | None, *paths: str | None, check: Callable[[Outcome], object] | None = None) -> None:
+    def arrange(registry: fake_registry.Registry) -> str:
+        artifact = Artifact()
+        for number, path in enumerate(paths):
+            artifact.file(path, b"%d" % number)
+        return registry.serve(artifact)
+    CASES.append(Case(name, arrange, words, check))
+
+
+def only(*names: str) -> Callable[[Outcome], None]:
+    """Checks that the layers have these files and no others, each a plain file of root that nobody can write."""
+    def check(outcome: Outcome) -> None:
+        found = {str(path.relative_to(tree)): path.lstat() for tree in outcome.store.stack(outcome.result.image, outcome.staging)
+                 for path in tree.rglob("*") if not path.is_dir()}
+        assert sorted(found) == sorted(names)
+        assert all(stat.S_ISREG(info.st_mode) and stat.S_IMODE(info.st_mode) == 0o444 and info.st_uid == info.st_gid == 0 and info.st_nlink == 1
+                   for info in found.values()), found
+    return check
+
+
+for hostile, reason in {"../../../../tmp/climbed": "'.' or '..'", OUTSIDE + "/absolute": "not relative", "a/../../b": "'.' or '..'",
+                        ".": "'.' or '..'", "": "empty component", "a//b": "empty component", "a/": "empty component",
+                        "a\nb": "control", "a\x1b[2J": "control", "x" * 256: "255 bytes", "a/" * 32 + "b": "32 components",
+                        "/".join(["x" * 200] * 6): "1023 bytes", ".wh.etc": "reserved", ".wh..wh..opq": "reserved",
+                        "a/.wh.b": "reserved"}.items():
+    titles(f"an artifact's title {hostile[:20]!r} of {len(hostile)}", reason, hostile)
+titles("an artifact with a null byte in a title", "null byte", "a\0b")
+titles("an artifact with a title twice", "same path", "a", "b", "a")
+titles("an artifact with a file that is a directory", "directory of another", "a/b", "a")
+titles("an artifact with a directory that is a file", "directory of another", "a", "a/b/c")
+titles("an artifact with a title that looks like an option", None, "-rf", "$(reboot)", "a\\b", check=only("-rf", "$(reboot)", "a\\b"))
+titles("an artifact without titles", None, None, None, check=only(make.digest(b"0")[7:], make.digest(b"1")[7:]))
+
+
+@case("an artifact with one blob twice and no titles", "same path")
+def blob_twice(registry: fake_registry.Registry) -> str:
+    return registry.serve(Artifact().file(None, b"x").file(None, b"x"))
+
+
+@case("an artifact with 501 files", "at most 500")
+def many_files(registry: fake_registry.Registry) -> str:
+    artifact = Artifact()
+    for number in range(501):
+        artifact.file(f"f{number}", b"x")
+    return registry.serve(artifact)
+
+
+@case("an artifact's file that is an archive with links", None, only("archive", "packed.tgz"))
+def archive_as_file(registry: fake_registry.Registry) -> str:
+    data = tar(symlink("etc", OUTSIDE), entry("etc/f", b"x"))
+    return registry.serve(Artifact().file("archive", data).file("packed.tgz", gzip.compress(data), make.LAYER + "+gzip"))
+
+
+@case("a packed directory with links below an artifact's file", None,
+      lambda o: (o.top() / "out/file").read_bytes() == b"x" or pytest.fail("not there"))
+def link_below(registry: fake_registry.Registry) -> str:
+    return registry.serve(Artifact().packed("out", tar(symlink("out", OUTSIDE))).file("out/file", b"x"))
+
+
+@case("a packed directory that names another digest", "diff ID mismatch")
+def packed_lie(registry: fake_registry.Registry) -> str:
+    return registry.serve(Artifact().packed("d", GOOD, **{"io.deis.oras.content.digest": make.digest(b"x")}))
+
+
+@case("a packed directory that is a bomb", "limit", limits={"totalBytes": 1 << 20, "layers": 500})
+def packed_bomb(registry: fake_registry.Registry) -> str:
+    return registry.serve(Artifact().packed("d", tar(entry("d/zeros", bytes(8 << 20)))))
+
+
+def sized(name: str, size: int, words: str) -> None:
+    def arrange(registry: fake_registry.Registry) -> str:
+        artifact = Artifact().file("model", b"0123456789")
+        return registry.serve(artifact, layers=[artifact.layers[0].describe(size=size)])
+    CASES.append(Case(name, arrange, words, None, {"limits": {"totalBytes": 1 << 20, "layers": 500}}))
+
+
+sized("an artifact's file that is longer than its size", 5, "bytes")
+sized("an artifact's file that is shorter than its size", 15, "bytes")
+sized("an artifact's file beyond the limit", 2 << 20, "limit")
+
+
+@case("an empty file in an artifact", None, only("empty"))
+def empty_file(registry: fake_registry.Registry) -> str:
+    return registry.serve(Artifact().file("empty", b""))
+
+
+@case("an artifact that is an image, too", None, only("x"))
+def image_config(registry: fake_registry.Registry) -> str:
+    return registry.serve(Artifact(config_type=make.CONFIG).file("x", b"x", "text/plain"))
+
+
+@case("an index of artifacts that leads to itself", "levels deep")
+def own_index(registry: fake_registry.Registry) -> str:
+    """A digest cannot be its own, so the registry serves an index below an index below an index."""
+    artifact = Artifact().file("x", b"x")
+    registry.serve(artifact, tag="inner")
+    blob = make.index((artifact.manifest(), None))
+    for _ in range(4):
+        registry.put_manifest(blob)
+        blob = make.index((blob, None))
+    registry.put_manifest(blob, "1")
+    return f"{registry.name}/test/image:1"
+
+
+@case("an index whose entry has the index's own digest", "digest")
+def swapped_index(registry: fake_registry.Registry) -> str:
+    """The registry answers with the index for the digest of its entry."""
+    artifact = Artifact().file("x", b"x")
+    top = make.index((artifact.manifest(), None))
+    registry.put_manifest(top, "1")
+    registry.manifests[make.digest(artifact.manifest().data)] = (make.INDEX, top.data)
+    return f"{registry.name}/test/image:1"
 
 
 @pytest.fixture(scope="module", autouse=True)

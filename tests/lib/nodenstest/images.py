@@ -18,6 +18,8 @@ LAYER = "application/vnd.oci.image.layer.v1.tar"
 DOCKER_MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 DOCKER_CONFIG = "application/vnd.docker.container.image.v1+json"
 DOCKER_LAYER = "application/vnd.docker.image.rootfs.diff.tar.gzip"
+EMPTY = "application/vnd.oci.empty.v1+json"
+TITLE = "org.opencontainers.image.title"
 EPOCH = 1_700_000_000
 
 
@@ -122,6 +124,30 @@ class Image:
         document = {"schemaVersion": 2, "mediaType": self.manifest_type, "config": self.config_blob().describe(),
                     "layers": [layer.describe() for layer in self.layers]} | lies
         return Blob(json.dumps(document).encode(), self.manifest_type)
+
+
+@dataclass
+class Artifact(Image):
+    """An OCI artifact: files with titles, and a config that is not an image's."""
+
+    artifact_type: str = "application/vnd.example.model.v1"
+    config_type: str = EMPTY
+
+    def file(self, title: str | None, data: bytes, media_type: str = LAYER, **annotations: str) -> "Artifact":
+        """A file; the default type is the one that ORAS gives to any file."""
+        self.layers.append(Blob(data, media_type, {"annotations": annotations | ({} if title is None else {TITLE: title})}))
+        return self
+
+    def packed(self, title: str, data: bytes, **more: str) -> "Artifact":
+        """A directory as ORAS packs it."""
+        return self.file(title, gzip.compress(data, mtime=0), LAYER + "+gzip", **{
+            "io.deis.oras.content.unpack": "true", "io.deis.oras.content.digest": digest(data)} | more)
+
+    def config_blob(self) -> Blob:
+        return Blob(b"{}", self.config_type)
+
+    def manifest(self, **lies: Any) -> Blob:
+        return super().manifest(**({"artifactType": self.artifact_type} if self.artifact_type else {}) | lies)
 
 
 def index(*entries: tuple[Blob, dict[str, str] | None]) -> Blob:
