@@ -270,6 +270,22 @@ static struct nd_error *sync_parts(struct nd_oci_store *store) {
         return nullptr;
 }
 
+/* The highest owner in the image's layers, which are in the store by now; unknown if one of them has
+ * no record of it. */
+static void find_owner(const struct commit *c, struct nd_layer_owner *ret) {
+        *ret = (struct nd_layer_owner) {};
+        nd_vector_each (entry, &c->layers) {
+                nd_autoerror struct nd_error *error = nullptr;
+                struct nd_layer layer = {};
+
+                error = nd_oci_store_read_layer(c->store, &entry->chain, &layer);
+                if (error || !layer.owner.known)
+                        return;
+                nd_layer_owner_consider(ret, layer.owner.uid, layer.owner.gid, layer.owner.path);
+        }
+        ret->known = true;
+}
+
 /* The resulting image: the existing one with this id, if any, and the offer. */
 static struct nd_error *make_image(const struct commit *c, struct nd_image **ret) {
         const struct nd_image *former = nd_oci_store_image(c->store, &c->offer->config);
@@ -293,6 +309,8 @@ static struct nd_error *make_image(const struct commit *c, struct nd_image **ret
         image->index = c->offer->index;
         image->pinned |= c->offer->pinned;
         image->pulled_at = c->offer->pulled_at;
+        if (!image->owner.known)
+                find_owner(c, &image->owner);
         image->size = c->config_blob.length + c->manifest_blob.length + c->index_blob.length;
         for (const struct nd_layers_entry *entry = image->top; entry; entry = entry->parent)
                 image->size += entry->size;

@@ -93,6 +93,7 @@ struct nd_error *nd_image_format(const struct nd_image *image, struct nd_text *r
         nd_json_number(&out, "size", image->size);
         nd_json_number(&out, "pulledAt", image->pulled_at);
         nd_json_bool(&out, "pinned", image->pinned);
+        nd_layer_owner_format(&out, &image->owner);
         format_layers(&out, image);
         nd_json_close(&out, '}');
         nd_text_add(ret, "\n");
@@ -147,6 +148,7 @@ static struct nd_error *parse_image(yyjson_val *root, struct nd_image *image) {
         image->artifact_type = artifact_type ? nd_strdup(artifact_type) : nullptr;
         nd_try(nd_json_member_number(root, "size", INT64_MAX, &image->size));
         nd_try(nd_json_member_number(root, "pulledAt", INT64_MAX, &image->pulled_at));
+        nd_try(nd_layer_owner_parse(root, &image->owner));
         return nd_json_member_bool(root, "pinned", &image->pinned);
 }
 

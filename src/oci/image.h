@@ -7,6 +7,7 @@
 
 #include "base/strings.h"
 #include "base/text.h"
+#include "oci/layer.h"
 #include "oci/layers.h"
 
 enum {
@@ -28,6 +29,8 @@ struct nd_image {
         uint64_t size;
         uint64_t pulled_at; /* nanoseconds since 1970 */
         bool pinned;        /* exempt from the kubelet's garbage collection */
+        /* The highest owner in any layer; known if it is for all layers. */
+        struct nd_layer_owner owner;
 
         /* For the store only. */
         uint64_t serial;

@@ -20,6 +20,53 @@ struct nd_digest nd_layer_chain_of(const struct nd_digest *below, const struct n
         return nd_digest_hash_finish(&hash);
 }
 
+void nd_layer_owner_consider(struct nd_layer_owner *owner, uint32_t uid, uint32_t gid, const char *path) {
+        uint32_t highest = uid > gid ? uid : gid, recorded = owner->uid > owner->gid ? owner->uid : owner->gid;
+        nd_autotext struct nd_text clean = ND_TEXT(ND_LAYER_OWNER_PATH);
+
+        if (highest < ND_LAYER_IDS || (owner->path[0] && highest <= recorded) || strlen(path) >= sizeof owner->path)
+                return;
+        nd_text_add_utf8(&clean, path, strlen(path));
+        if (!nd_streq(nd_text_get(&clean), path))
+                return;
+        owner->uid = uid;
+        owner->gid = gid;
+        memcpy(owner->path, path, strlen(path) + 1);
+}
+
+bool nd_layer_owner_is_outside(const struct nd_layer_owner *owner, uint64_t uids, uint64_t gids) {
+        return owner->path[0] && (owner->uid >= uids || owner->gid >= gids);
+}
+
+void nd_layer_owner_format(struct nd_json_out *out, const struct nd_layer_owner *owner) {
+        if (!owner->known)
+                return;
+        nd_json_open(out, "owner", '{');
+        if (owner->path[0]) {
+                nd_json_string(out, "path", owner->path);
+                nd_json_number(out, "uid", owner->uid);
+                nd_json_number(out, "gid", owner->gid);
+        }
+        nd_json_close(out, '}');
+}
+
+struct nd_error *nd_layer_owner_parse(yyjson_val *record, struct nd_layer_owner *ret) {
+        yyjson_val *object;
+        const char *path;
+        uint64_t uid, gid;
+
+        nd_try(nd_json_member_object(record, "owner", &object));
+        if (!object)
+                return nullptr;
+        nd_try(nd_json_member_text(object, "path", ND_LAYER_OWNER_PATH - 1, &path));
+        nd_try(nd_json_member_number(object, "uid", UINT32_MAX, &uid));
+        nd_try(nd_json_member_number(object, "gid", UINT32_MAX, &gid));
+        ret->known = true;
+        if (path)
+                nd_layer_owner_consider(ret, (uint32_t) uid, (uint32_t) gid, path);
+        return nullptr;
+}
+
 char *nd_layer_format(const struct nd_layer *layer) {
         struct nd_text text = ND_TEXT(ND_LAYER_CEILING);
         struct nd_json_out out = {.text = &text};
@@ -30,6 +77,7 @@ char *nd_layer_format(const struct nd_layer *layer) {
         nd_json_string(&out, "parent", nd_digest_hex(&layer->parent, digest));
         nd_json_number(&out, "size", layer->size);
         nd_json_number(&out, "inodes", layer->inodes);
+        nd_layer_owner_format(&out, &layer->owner);
         nd_json_close(&out, '}');
         nd_text_add(&text, "\n");
         return nd_text_steal(&text);
@@ -52,6 +100,7 @@ struct nd_error *nd_layer_parse(const char *bytes, size_t length, struct nd_laye
                 return nd_error_new(ND_INVALID, 0, "'parent' is not a chain id");
         nd_try(nd_json_member_number(root, "size", ND_LAYER_SIZE, &layer.size));
         nd_try(nd_json_member_number(root, "inodes", ND_LAYER_SIZE, &layer.inodes));
+        nd_try(nd_layer_owner_parse(root, &layer.owner));
         *ret = layer;
         return nullptr;
 }

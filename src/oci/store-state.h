@@ -68,6 +68,9 @@ void nd_oci_store_settle(struct nd_oci_store *store);
 
 [[nodiscard]] struct nd_error *nd_oci_store_read_blob(const struct nd_oci_store *store, const struct nd_digest *digest,
                                                       char **ret, size_t *ret_length);
+/* The contents of a layer's layer.json. */
+[[nodiscard]] struct nd_error *nd_oci_store_read_layer(const struct nd_oci_store *store, const struct nd_digest *chain,
+                                                       struct nd_layer *ret);
 void nd_oci_store_add_trash(struct nd_oci_store *store, const char *name, uint64_t size, uint64_t inodes);
 [[nodiscard]] struct nd_error *nd_oci_store_make_staging(struct nd_oci_store *store, const char *prefix,
                                                          char ret_name[static ND_STORE_ID], int *ret_fd);

@@ -390,18 +390,24 @@ static struct nd_error *load_records(struct nd_oci_store *store) {
         return nullptr;
 }
 
+struct nd_error *nd_oci_store_read_layer(const struct nd_oci_store *store, const struct nd_digest *chain,
+                                         struct nd_layer *ret) {
+        char path[ND_DIGEST_HEX + sizeof "/" ND_LAYER_FILE], hex[ND_DIGEST_HEX];
+        nd_autofree char *bytes = nullptr;
+        size_t length;
+
+        (void) snprintf(path, sizeof path, "%s/" ND_LAYER_FILE, nd_digest_hex(chain, hex));
+        nd_try(nd_file_read(store->layers_fd, path, ND_LAYER_CEILING, &bytes, &length));
+        return nd_layer_parse(bytes, length, ret);
+}
+
 /* Reads layer.json of a layer without a record. */
 static struct nd_error *describe_layer(struct nd_oci_store *store, struct nd_layers_entry *entry) {
         struct nd_digest chain = nd_layers_entry_chain(entry);
         struct nd_layers_entry *parent = nullptr;
-        nd_autofree char *bytes = nullptr;
         struct nd_layer layer;
-        char path[ND_DIGEST_HEX + sizeof "/" ND_LAYER_FILE], hex[ND_DIGEST_HEX];
-        size_t length;
 
-        (void) snprintf(path, sizeof path, "%s/" ND_LAYER_FILE, nd_digest_hex(&chain, hex));
-        nd_try(nd_file_read(store->layers_fd, path, ND_LAYER_CEILING, &bytes, &length));
-        nd_try(nd_layer_parse(bytes, length, &layer));
+        nd_try(nd_oci_store_read_layer(store, &chain, &layer));
         if (nd_digest_is_set(&layer.parent)) {
                 parent = nd_layers_find(&store->layers, &layer.parent);
                 if (!parent)

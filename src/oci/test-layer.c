@@ -37,6 +37,37 @@ static void a_layer_file_survives_writing_and_reading([[maybe_unused]] void **st
         assert_false(nd_digest_is_set(&again.parent));
 }
 
+static void the_highest_owner_above_a_pods_ids_is_recorded([[maybe_unused]] void **state) {
+        struct nd_layer layer = {.owner.known = true}, again = {}, older = {};
+        nd_autofree char *none = nullptr, *text = nullptr, *unknown = nullptr;
+        char longer[ND_LAYER_OWNER_PATH + 1] = {};
+
+        expect_ok(nd_digest_parse(A, &layer.diff_id));
+        nd_layer_owner_consider(&layer.owner, 65535, 65535, "ordinary");
+        none = nd_layer_format(&layer);
+        expect_ok(nd_layer_parse(none, strlen(none), &again));
+        assert_true(again.owner.known);
+        assert_false(nd_layer_owner_is_outside(&again.owner, 65536, 65536));
+
+        memset(longer, 'x', sizeof longer - 1);
+        nd_layer_owner_consider(&layer.owner, 70000, 0, "first");
+        nd_layer_owner_consider(&layer.owner, 1, 200000, "opt/a \"b\"");
+        nd_layer_owner_consider(&layer.owner, 200000, 1, "as high");
+        nd_layer_owner_consider(&layer.owner, 300000, 1, longer);
+        nd_layer_owner_consider(&layer.owner, 300000, 1, "not UTF-8: \xff");
+        text = nd_layer_format(&layer);
+        expect_ok(nd_layer_parse(text, strlen(text), &again));
+        assert_string_equal(again.owner.path, "opt/a \"b\"");
+        assert_int_equal(again.owner.uid, 1);
+        assert_int_equal(again.owner.gid, 200000);
+        assert_true(nd_layer_owner_is_outside(&again.owner, 65536, 65536));
+        assert_false(nd_layer_owner_is_outside(&again.owner, 65536, 262144));
+
+        unknown = nd_layer_format(&(struct nd_layer) {.diff_id = layer.diff_id});
+        expect_ok(nd_layer_parse(unknown, strlen(unknown), &older));
+        assert_false(older.owner.known);
+}
+
 static void a_damaged_layer_file_is_an_error([[maybe_unused]] void **state) {
         static const char *const bad[] = {
                 "",
@@ -47,6 +78,8 @@ static void a_damaged_layer_file_is_an_error([[maybe_unused]] void **state) {
                 "{\"diffId\":\"" A "\",\"size\":-5}",
                 "{\"diffId\":\"" A "\",\"size\":18446744073709551615}",
                 "{\"diffId\":\"" A "\",\"inodes\":\"7\"}",
+                "{\"diffId\":\"" A "\",\"owner\":7}",
+                "{\"diffId\":\"" A "\",\"owner\":{\"path\":\"a\",\"uid\":4294967296}}",
         };
         struct nd_layer layer;
 
@@ -58,6 +91,7 @@ int main(void) {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(a_chain_is_the_hash_of_what_lies_below_and_the_layer),
                 cmocka_unit_test(a_layer_file_survives_writing_and_reading),
+                cmocka_unit_test(the_highest_owner_above_a_pods_ids_is_recorded),
                 cmocka_unit_test(a_damaged_layer_file_is_an_error),
         };
 

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "cri/bundle/apparmor.h"
@@ -40,7 +41,8 @@
 #include "sys/program.h"
 
 enum {
-        TTY_GROUP = 5, /* the conventional group of terminals */
+        TTY_GROUP = 5,       /* the conventional group of terminals */
+        OVERFLOW_ID = 65534, /* what the kernel shows for an ID that it cannot map */
 };
 
 static const struct cri_container_request *request_of(const struct cri_bundle_plan *plan) {
@@ -476,6 +478,30 @@ static struct nd_error *attach_all(const struct cri_bundle_plan *plan, const cha
         return cri_volume_attachment_add_volumes(ret, request, found, declared);
 }
 
+/* Whether the recorded file is in the container's tree: a layer above may have replaced it. An owner
+ * that the pod does not have is shown as the kernel's overflow ID, which no file of the pod has
+ * outside of its user namespace. */
+static bool is_unmapped(int tree, const char *path) {
+        struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+        nd_autoclose int fd = nd_sys->openat2(tree, path, &how, sizeof how);
+        struct stat st;
+
+        return fd >= 0 && fstat(fd, &st) == 0 && (st.st_uid == OVERFLOW_ID || st.st_gid == OVERFLOW_ID);
+}
+
+static struct nd_error *check_owner(const struct cri_bundle_plan *plan, int tree) {
+        const struct nd_layer_owner *owner = plan->owner;
+        nd_autofree char *quoted = nullptr;
+
+        plan->report->unmapped_owner = owner && is_unmapped(tree, owner->path);
+        if (!plan->report->unmapped_owner || !plan->config->refuse_unmapped_owners)
+                return nullptr;
+        quoted = nd_text_quote(owner->path);
+        return nd_error_new(ND_PRECONDITION, 0,
+                            "image '%s': the file %s belongs to %u:%u, but the pod's user namespace has only the IDs 0 to %u; " CRI_BUNDLE_OWNER_ADVICE,
+                            request_of(plan)->image, quoted, owner->uid, owner->gid, pod_of(plan)->uids.count - 1);
+}
+
 static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {
         nd_cleanup(cri_volumes_done) struct cri_volumes found = {};
         nd_cleanup(cri_declared_volumes_done) struct cri_declared_volumes declared = {};
@@ -501,6 +527,7 @@ static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const
                                                            .label = labels.mount,
                                                            .build_mntns = plan->build_mntns},
                                 &tree));
+        nd_try(check_owner(plan, tree));
         nd_try(cri_user_resolve(tree, request_of(plan), plan->image->user,
                                 &(struct cri_user_scope) {.ids = userns >= 0 ? pod->uids.count : 0, .node = plan->users},
                                 &user));

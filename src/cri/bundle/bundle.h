@@ -12,17 +12,22 @@
 #include "cri/core/pod-table.h"
 #include "cri/namespace/namespaces.h"
 #include "oci/config.h"
+#include "oci/layer.h"
 
 struct cri_config;
 struct cri_build_mntns;
 struct nd_own_userns;
 
 /* Results of the worker besides its error, in shared memory. */
+#define CRI_BUNDLE_OWNER_ADVICE                                                                                               \
+        "build the image again with owners and groups below 65536, or run the pod with hostUsers: true"
+
 struct cri_bundle_report {
         uint32_t uid, gid;
         uint32_t group_count;
         uint32_t groups[USER_GROUPS_MOST];
         bool oom_score_clamped; /* the kernel does not allow a score as low as requested */
+        bool unmapped_owner;    /* the file of the plan's owner is in the root filesystem */
 };
 
 struct cri_bundle_plan {
@@ -34,6 +39,9 @@ struct cri_bundle_plan {
         const struct nd_digest *chains; /* lowest first */
         size_t chain_count;
         const struct cri_image_volumes *volumes;
+        /* the image's file whose owner or group the pod does not have, unless a layer hides it;
+         * nullptr = none */
+        const struct nd_layer_owner *owner;
         /* by enum cri_pod_namespace: path to join, nullptr = the host's */
         const char *namespaces[POD_NAMESPACES];
         const char *pid; /* the same for PID; "" = a new one */

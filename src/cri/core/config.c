@@ -130,6 +130,7 @@ static const struct key keys[] = {
         {"runtimeHandlers", KEY_HANDLERS, offsetof(struct cri_config, handlers), 0, 0},
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
         {"deviceOwnershipFromSecurityContext", KEY_BOOL, offsetof(struct cri_config, device_ownership), 0, 0},
+        {"refuseUnmappedOwners", KEY_BOOL, offsetof(struct cri_config, refuse_unmapped_owners), 0, 0},
         {"imageVerifier", KEY_OPTIONAL_PATH, offsetof(struct cri_config, verifier), 0, 0},
         {"unlockedReadOnlyVolumes", KEY_BOOL, offsetof(struct cri_config, unlocked_volumes), 0, 0},
         {"pullBroker", KEY_OPTIONAL_PATH, offsetof(struct cri_config, pull_broker), 0, 0},

@@ -57,6 +57,9 @@ struct cri_config {
         /* Devices of pods with the host's users belong to the user and group of the container's
          * security context. With a user namespace they always do. */
         bool device_ownership;
+        /* Refuse containers in a user namespace whose image has a file of an owner or group that
+         * the pod does not have; otherwise this is only logged. */
+        bool refuse_unmapped_owners;
         /* program that must accept a pulled image before it is recorded; "" = none */
         char *verifier;
         /* Allow read-only volumes in /dev, /proc and /sys also for containers with SYS_ADMIN in

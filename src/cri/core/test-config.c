@@ -40,9 +40,9 @@ static char *describe(const struct cri_config *config) {
 
         for (size_t i = 0; i < nd_count_of(texts); i++)
                 nd_text_addf(&text, "%s\n", texts[i]);
-        nd_text_addf(&text, "%u %u %u %zu %zu %d %d %d", config->pulls, config->downloads, config->stalled_s,
+        nd_text_addf(&text, "%u %u %u %zu %zu %d %d %d %d", config->pulls, config->downloads, config->stalled_s,
                      config->pinned.count, config->handlers.count, config->systemd_cgroups, config->unlocked_volumes,
-                     config->device_ownership);
+                     config->device_ownership, config->refuse_unmapped_owners);
         return nd_text_steal(&text);
 }
 
@@ -63,7 +63,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
                 "socket: /a\nimages: /b\ncertificates: /c\nfetchHelper: /d\nunpackHelper: /u\nparallelPulls: 2\nparallelDownloads: 4\n"
                 "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
                 "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncgroupPrefix: crio\nruntimeName: containerd\nwithoutCgroups: true\ncniConfig: /j\n"
-                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\ndeviceOwnershipFromSecurityContext: true\nimageVerifier: /p\npullBroker: /q\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
+                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\ndeviceOwnershipFromSecurityContext: true\nrefuseUnmappedOwners: true\nimageVerifier: /p\npullBroker: /q\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
                 &config));
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
@@ -90,6 +90,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.metrics, "127.0.0.1:9100");
         assert_string_equal(config.cdi, "/n");
         assert_true(config.device_ownership);
+        assert_true(config.refuse_unmapped_owners);
         assert_string_equal(config.verifier, "/p");
         assert_string_equal(config.pull_broker, "/q");
         assert_int_equal(config.handlers.count, 2);

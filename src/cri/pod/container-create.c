@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "cri/bundle/bundle.h"
 #include "cri/bundle/pod-files.h"
 #include "cri/bundle/process.h"
@@ -49,6 +50,7 @@ struct cri_creation {
         size_t chain_count;
         struct cri_image_volumes volumes;
         struct cri_bundle_report *report; /* shared memory */
+        struct nd_layer_owner owner;      /* path "" = none */
         /* Referenced by plan. */
         char *layers, *pid, *hostname, *hosts, *resolv, *shm;
         char *namespaces[POD_NAMESPACES];
@@ -168,6 +170,9 @@ static struct nd_error *take_image(struct cri_container_operation *operation) {
         creation->chains = nd_calloc(image->layer_count + 1, sizeof *creation->chains);
         nd_image_chains(image, creation->chains);
         container->image = image->id;
+        if (container->request.user_namespace &&
+            nd_layer_owner_is_outside(&image->owner, container->request.uids.count, container->request.gids.count))
+                creation->owner = image->owner;
         if (image->layer_count > 0)
                 container->top = creation->chains[image->layer_count - 1];
         nd_strset(&container->image_reference,
@@ -250,6 +255,7 @@ static struct nd_error *plan_bundle(struct cri_container_operation *operation) {
                 .chains = creation->chains,
                 .chain_count = creation->chain_count,
                 .volumes = &creation->volumes,
+                .owner = *creation->owner.path ? &creation->owner : nullptr,
                 .pid = creation->pid,
                 .hostname = creation->hostname,
                 .hosts = creation->hosts,
@@ -263,6 +269,18 @@ static struct nd_error *plan_bundle(struct cri_container_operation *operation) {
         return nullptr;
 }
 
+/* The container starts all the same: programs that only read the file work. */
+static void log_unmapped_owner(const struct cri_container_operation *operation) {
+        const struct nd_layer_owner *owner = &operation->creation->owner;
+        nd_autofree char *path = nd_text_quote(owner->path), *ids = nd_format("%u:%u", owner->uid, owner->gid);
+
+        nd_log(ND_LOG_WARNING,
+               "a file of the image belongs to an ID that the pod's user namespace does not have; in the pod it belongs to nobody "
+               "and cannot be changed; " CRI_BUNDLE_OWNER_ADVICE,
+               nd_field("image", operation->container->request.image), nd_field("container", operation->container->id),
+               nd_field("file", path), nd_field("owner", ids));
+}
+
 static struct nd_error *take_bundle(struct cri_container_operation *operation, int tree) {
         struct cri_container *container = operation->container;
         const struct cri_bundle_report *report = operation->creation->report;
@@ -274,6 +292,8 @@ static struct nd_error *take_bundle(struct cri_container_operation *operation, i
                 nd_vector_push(&container->user.groups, report->groups[i]);
         if (report->oom_score_clamped)
                 cri_telemetry_oom_score_clamped(operation->parts->telemetry);
+        if (report->unmapped_owner)
+                log_unmapped_owner(operation);
         return tree >= 0 ? cri_rootfs_attach(tree, directory) : nullptr;
 }
 

@@ -77,6 +77,7 @@ struct slot {
         int crash;   /* the signal that killed a worker, if we did not send it */
         struct nd_digest parent, diff_id;
         uint64_t size, inodes, stream;
+        struct nd_layer_owner owner;
         char file[ND_ARTIFACT_PATH + 1]; /* path of an artifact's file; "" = an archive */
         struct worker workers[PARTS];
 };
@@ -302,7 +303,8 @@ static struct nd_error *write_layer_file(const struct slot *slot) {
                 nd_layer_format(&(struct nd_layer) {.diff_id = slot->diff_id,
                                                     .parent = slot->has_parent ? slot->parent : (struct nd_digest) {},
                                                     .size = slot->size,
-                                                    .inodes = slot->inodes});
+                                                    .inodes = slot->inodes,
+                                                    .owner = slot->owner});
         nd_autoclose int fd = nd_sys->openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
         size_t length = strlen(text);
 
@@ -450,6 +452,9 @@ static void complete_unpack(struct supervisor *s, struct slot *slot) {
                 slot->size = tree->size;
                 slot->inodes = tree->inodes;
                 slot->marks = tree->marks != 0;
+                slot->owner = (struct nd_layer_owner) {.known = true};
+                if (memchr(tree->owner.path, '\0', sizeof tree->owner.path))
+                        nd_layer_owner_consider(&slot->owner, tree->owner.uid, tree->owner.gid, tree->owner.path);
                 s->left -= hash->stream < s->left ? hash->stream : s->left;
         }
         reply_for_slot(slot, MESSAGE_UNPACK, &slot->diff_id, error);

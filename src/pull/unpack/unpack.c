@@ -56,6 +56,7 @@ struct pull_unpack {
         size_t file_xattr_count;
         uint64_t entries;
         uint64_t blocks, inodes;
+        struct nd_layer_owner owner;
         nd_vector(struct directory_time) times;
 };
 
@@ -495,6 +496,11 @@ static struct nd_error *unpack_entry(void *userdata, const struct pull_tar_entry
                 return nd_error_new(ND_INVALID, 0, "the layer has a directory with a whiteout's name: '%.200s'", clean.bytes);
         if (nd_has_prefix(name, ".wh."))
                 return unpack_whiteout(u, clean.bytes, name);
+        if (e->kind != TAR_CHARACTER && e->kind != TAR_BLOCK) {
+                struct metadata m = metadata_of(u, e);
+
+                nd_layer_owner_consider(&u->owner, m.uid, m.gid, clean.bytes);
+        }
         return nd_error_wrap(make_entry(u, e), "'%.200s'", clean.bytes);
 }
 
@@ -562,5 +568,7 @@ struct nd_error *pull_unpack_finish(struct pull_unpack *u, struct nd_text *ret_m
                         "the total length of the paths of the layer's whiteouts and implied directories exceeds the limit");
         ret->inodes = u->inodes + u->tree.made;
         ret->size = (u->blocks + u->tree.made) * DISK_BLOCK;
+        ret->owner = u->owner;
+        ret->owner.known = true;
         return nullptr;
 }

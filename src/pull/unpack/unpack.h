@@ -28,6 +28,7 @@
  *                                         rejected */
 #pragma once
 
+#include "oci/layer.h"
 #include "pull/archive/tar.h"
 #include "pull/unpack/tree.h"
 
@@ -38,6 +39,7 @@ enum {
 struct pull_unpack_result {
         uint64_t size; /* bytes on disk, in whole blocks */
         uint64_t inodes;
+        struct nd_layer_owner owner; /* the highest one, as set on disk */
 };
 
 struct pull_unpack;

@@ -265,6 +265,7 @@ static struct nd_error *unpack(const struct pull_worker_plan *plan, struct pull_
         nd_try(write_marks(&marks));
         report->size = result.size;
         report->inodes = result.inodes;
+        report->owner = result.owner;
         report->marks = marks.length > 0;
         return nullptr;
 }

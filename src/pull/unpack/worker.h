@@ -9,6 +9,7 @@
 #pragma once
 
 #include "oci/digest.h"
+#include "oci/layer.h"
 #include "oci/manifest.h"
 #include "pull/jail/jail.h"
 
@@ -26,6 +27,7 @@ struct pull_worker_report {
         uint32_t reserved;
         uint64_t stream;                     /* hash */
         uint64_t size, inodes;               /* tar */
+        struct nd_layer_owner owner;         /* tar */
         uint8_t diff_id[SHA256_DIGEST_SIZE]; /* hash */
         char text[WORKER_TEXT];
 };
