@@ -18,7 +18,7 @@ def cri(args: argparse.Namespace) -> int:
     if set(runtimes) - set(KNOWN):
         raise Failure(f"--runtime {args.runtime}: there are {', '.join(KNOWN)}, separated by commas")
     modes = ("on", "off") if args.userns == "both" else (args.userns,)
-    data = guest_run.run(guest_run.Plan(runtimes, args.pods, args.parallel, args.rounds, modes, args.kernel))
+    data = guest_run.run(guest_run.Plan(runtimes, args.pods or 20, args.parallel, args.rounds, modes, args.kernel))
     report.RESULTS.mkdir(parents=True, exist_ok=True)
     path = report.RESULTS / f"cri-{time.strftime('%Y%m%d-%H%M%S')}.json"
     path.write_text(json.dumps(data, indent=1))
@@ -32,6 +32,18 @@ def pull_images(args: argparse.Namespace) -> int:
     data = pulls.run(args.rounds)
     path = pulls.save(data)
     print(pulls.as_text(data))
+    print(f"\n{path.relative_to(TOP)}")
+    return 0
+
+
+def many_layers(args: argparse.Namespace) -> int:
+    from . import layers
+    if args.action == "layers":
+        data = layers.run_small(args.rounds, args.layers or 50, args.pods or 100)
+    else:
+        data = layers.run_large(args.rounds, args.layers or 60, args.gigabytes * 10**9)
+    path = layers.save(data)
+    print(layers.as_text(data))
     print(f"\n{path.relative_to(TOP)}")
     return 0
 
@@ -119,13 +131,16 @@ def draw_pictures(args: argparse.Namespace) -> int:
     return 0
 
 
-ACTIONS = {"cri": cri, "growth": fill_node, "probes": ask_containers, "images": pull_images, "guard": guard_reviews,
+ACTIONS = {"cri": cri, "growth": fill_node, "probes": ask_containers, "images": pull_images, "layers": many_layers, "large": many_layers,
+           "guard": guard_reviews,
            "floor": version_floor, "rootless": rootless_nodes, "compare": compare, "report": write_report, "pictures": draw_pictures}
 PURPOSES = {
     "cri": "start and end of pods, memory and restart, beside the bare engine, in a guest: 10 minutes",
     "growth": "one more pod, memory and restart on a node with 0 to 250 pods, natively",
     "probes": "commands in, and statistics of, 200 running containers, in a guest",
     "images": "pull of a large image, natively",
+    "layers": "100 pods of an image with 50 small layers, natively",
+    "large": "pull and first start of an image of 10 GB in 60 layers, natively; needs 50 GB of disk",
     "guard": "admission reviews; writes docs/guard-benchmarks.md",
     "floor": "the authorizer, and admission that asks an API server; writes docs/floor-benchmarks.md",
     "rootless": "networks and ports of rootless nodes; writes docs/benchmarks-rootless.md",
@@ -143,10 +158,12 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runtime", default=",".join(RUNTIMES), metavar="NAMES",
                         help=f"cri, probes: runtimes, separated by commas (default: {','.join(RUNTIMES)}; cri also has cri-o)")
     parser.add_argument("--rounds", type=int, default=3,
-                        help="cri, growth: how often everything is measured; images: pulls by each runtime; rootless: turns of each "
-                             "way (default: 3)")
+                        help="cri, growth, layers, large: how often everything is measured; images: pulls by each runtime; rootless: "
+                             "turns of each way (default: 3)")
     parser.add_argument("--turns", type=int, default=40, help="probes: how often each is asked (default: 40)")
-    parser.add_argument("--pods", type=int, default=20, help="cri: per round (default: 20)")
+    parser.add_argument("--pods", type=int, help="cri: per round (default: 20); layers: at once (default: 100)")
+    parser.add_argument("--layers", type=int, help="layers, large: of the image (default: 50 and 60)")
+    parser.add_argument("--gigabytes", type=int, default=10, help="large: size of the unpacked image (default: 10)")
     parser.add_argument("--parallel", type=int, default=5, help="cri: pods at a time in the parallel part (default: 5)")
     parser.add_argument("--userns", choices=("on", "off", "both"), default="both",
                         help="cri: pods with a user namespace, without, or both (default: both)")

@@ -49,19 +49,19 @@ def text_pool(source: random.Random) -> bytes:
     return " ".join(source.choices(words, k=TEXT_POOL // 7)).encode()
 
 
-def fill_layer(tar: LayerTar, number: int) -> int:
+def fill_layer(tar: LayerTar, number: int, size: int = LAYER_BYTES) -> int:
     """Files of all sizes until the layer is full; a third of the bytes do not compress. Returns how many."""
-    source, left, count = random.Random(number), LAYER_BYTES, 0
+    source, left, count = random.Random(number), size, 0
     pool = text_pool(source)
     tar.directory(f"layer{number}")
     while left > 0:
-        size = min(left, source.choice(SIZES))
+        piece = min(left, source.choice(SIZES))
         if count % 40 == 0:
             tar.directory(f"layer{number}/d{count // 40}")
-        start = source.randrange(len(pool) - min(size, len(pool) // 2))
-        data = source.randbytes(size) if count % 3 == 0 else (pool[start:start + size] * 2)[:size].ljust(size, b"\n")
+        start = source.randrange(len(pool) - min(piece, len(pool) // 2))
+        data = source.randbytes(piece) if count % 3 == 0 else (pool[start:start + piece] * 2)[:piece].ljust(piece, b"\n")
         tar.file(f"layer{number}/d{count // 40}/f{count}", data, 0o755 if count % 5 == 0 else 0o644)
-        left, count = left - size, count + 1
+        left, count = left - piece, count + 1
     return count
 
 
