@@ -78,7 +78,7 @@ static struct nd_error *read_documents(struct commit *c) {
         if (c->manifest.media != ND_MEDIA_MANIFEST)
                 return nd_error_new(ND_INVALID, 0, "an index was offered as manifest");
         if (c->manifest.artifact_type) {
-                nd_manifest_artifact_layers(&c->manifest, &c->config);
+                nd_oci_config_of_artifact(&c->manifest, &c->config);
                 return nd_digest_equal(&offer->config, &offer->manifest)
                                ? nullptr
                                : nd_error_new(ND_INVALID, 0, "an artifact was offered as an image");
@@ -270,8 +270,8 @@ static struct nd_error *sync_parts(struct nd_oci_store *store) {
         return nullptr;
 }
 
-/* The highest owner in the image's layers, which are in the store by now; unknown if one of them has
- * no record of it. */
+/* The highest owner in the image's layers, which are in the store by now; unknown if one of them
+ * has no record of it. */
 static void find_owner(const struct commit *c, struct nd_layer_owner *ret) {
         *ret = (struct nd_layer_owner) {};
         nd_vector_each (entry, &c->layers) {

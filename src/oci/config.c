@@ -164,6 +164,13 @@ struct nd_error *nd_oci_config_parse(const char *bytes, size_t length, struct nd
         return nullptr;
 }
 
+void nd_oci_config_of_artifact(const struct nd_manifest *artifact, struct nd_oci_config *ret) {
+        ret->user = nd_strdup("");
+        nd_vector_each (layer, &artifact->entries) {
+                nd_vector_push(&ret->diff_ids, layer->diff_id);
+        }
+}
+
 void nd_oci_user_done(struct nd_oci_user *user) {
         free(user->user);
         free(user->group);

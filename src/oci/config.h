@@ -44,6 +44,10 @@ struct nd_oci_config {
 void nd_oci_config_done(struct nd_oci_config *config);
 [[nodiscard]] struct nd_error *nd_oci_config_parse(const char *bytes, size_t length, struct nd_oci_config *ret);
 
+/* The config of an artifact, whose own one has no meaning here: only the diff ids of its layers. */
+struct nd_manifest;
+void nd_oci_config_of_artifact(const struct nd_manifest *artifact, struct nd_oci_config *ret);
+
 /* "user", "user:group", either a name or a number. Owns its strings. */
 struct nd_oci_user {
         bool has_uid; /* the user is a number */

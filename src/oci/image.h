@@ -17,7 +17,7 @@ enum {
 };
 
 struct nd_image {
-        struct nd_digest id;       /* of the config, or of an artifact's manifest; Image.id in the CRI */
+        struct nd_digest id;       /* Image.id: the config, or the manifest of an artifact */
         struct nd_digest manifest; /* of the last pull */
         struct nd_digest index;    /* from which the manifest was selected; may be none */
         struct nd_strings tags;    /* "docker.io/library/busybox:1.37" */

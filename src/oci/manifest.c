@@ -6,7 +6,6 @@
 #include "base/json-member.h"
 #include "base/text.h"
 #include "oci/artifact.h"
-#include "oci/config.h"
 
 enum {
         ANNOTATION_CEILING = 1024, /* maximum length of a name in an annotation */
@@ -340,13 +339,6 @@ struct nd_error *nd_manifest_parse(const char *bytes, size_t length, const char 
                 nd_try(parse_index(root, &manifest));
         *ret = nd_take(manifest, (struct nd_manifest) {});
         return nullptr;
-}
-
-void nd_manifest_artifact_layers(const struct nd_manifest *artifact, struct nd_oci_config *ret) {
-        ret->user = nd_strdup("");
-        nd_vector_each (layer, &artifact->entries) {
-                nd_vector_push(&ret->diff_ids, layer->diff_id);
-        }
 }
 
 static struct nd_error *none_suits(const struct nd_manifest *index, const struct nd_platform *wanted) {

@@ -91,11 +91,6 @@ void nd_manifest_done(struct nd_manifest *manifest);
 [[nodiscard]] struct nd_error *nd_manifest_parse(const char *bytes, size_t length, const char *media_type,
                                                  struct nd_manifest *ret);
 
-/* Fills the config of an artifact, whose own one has no meaning here: only the diff ids of its
- * layers. */
-struct nd_oci_config;
-void nd_manifest_artifact_layers(const struct nd_manifest *artifact, struct nd_oci_config *ret);
-
 /* The entry of an index that matches a platform best. Entries without a platform come last; for
  * these the caller must check the config's platform. If none matches, the ND_NOT_FOUND error lists
  * the platforms of the index. */

@@ -542,10 +542,11 @@ struct nd_error *nd_oci_store_config(const struct nd_oci_store *store, const str
         if (image->artifact_type) {
                 nd_autofree char *quoted = nd_text_quote(image->artifact_type);
 
-                return nd_error_new(ND_PRECONDITION, 0,
-                                    "it is an OCI artifact of the type %s, not a container image: it can be mounted as an image "
-                                    "volume, but a container cannot run from it",
-                                    quoted);
+                return nd_error_new(
+                        ND_PRECONDITION, 0,
+                        "it is an OCI artifact of the type %s, not a container image: it can be mounted as an image "
+                        "volume, but a container cannot run from it",
+                        quoted);
         }
         nd_try(nd_oci_store_read_blob(store, &image->id, &bytes, &length));
         return nd_oci_config_parse(bytes, length, ret);

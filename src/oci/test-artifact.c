@@ -6,7 +6,7 @@
 #include <unit/expect.h>
 
 static void plain_paths_are_accepted([[maybe_unused]] void **state) {
-        static const char *const paths[] = {"a",     "model.safetensors", "a/b/c", ".hidden", "..a",    "a..", "...",
+        static const char *const paths[] = {"a",     "model.safetensors", "a/b/c", ".hidden", "..a",     "a..", "...",
                                             "a b c", "sch\xc3\xb6n",      "a\\b",  "-rf",     "wh.name", ".wh", "a/x.wh.y"};
         char longest[ND_ARTIFACT_NAME + 1] = {}, deep[2 * ND_ARTIFACT_DEPTH] = {};
 
@@ -79,8 +79,8 @@ static void two_files_cannot_have_one_place([[maybe_unused]] void **state) {
 
 static void the_identity_of_a_file_has_its_content_and_its_path([[maybe_unused]] void **state) {
         struct nd_digest one = nd_digest_of(ND_HASH_SHA256, "1", 1), two = nd_digest_of(ND_HASH_SHA256, "2", 1);
-        struct nd_digest ids[] = {nd_artifact_file_id(&one, "a"), nd_artifact_file_id(&one, "b"), nd_artifact_file_id(&two, "a"),
-                                  one};
+        struct nd_digest ids[] = {nd_artifact_file_id(&one, "a"), nd_artifact_file_id(&one, "b"),
+                                  nd_artifact_file_id(&two, "a"), one};
         struct nd_digest again = nd_artifact_file_id(&one, "a");
         char text[ND_DIGEST_TEXT];
 
@@ -89,7 +89,8 @@ static void the_identity_of_a_file_has_its_content_and_its_path([[maybe_unused]]
                         assert_false(nd_digest_equal(&ids[i], &ids[other]));
         assert_true(nd_digest_equal(&ids[0], &again));
         /* It is on the disks of nodes: a change makes them fetch every artifact again. */
-        assert_string_equal(nd_digest_text(&ids[0], text), "sha256:f9a47a63106e82c2f5ab1125edfffde7eafb2851994e34376274ece6b270bd76");
+        assert_string_equal(nd_digest_text(&ids[0], text),
+                            "sha256:f9a47a63106e82c2f5ab1125edfffde7eafb2851994e34376274ece6b270bd76");
 }
 
 int main(void) {

@@ -131,11 +131,15 @@ static void the_layers_of_an_artifact_are_files_named_by_their_titles([[maybe_un
         struct nd_digest blob;
 
         expect_ok(nd_digest_parse("sha256:" HEX, &blob));
-        expect_ok(parse(ARTIFACT(FILE(TITLE("a")) "," FILE(TITLE("b/c")) "," FILE("\"org.cncf.model.filepath\":\"model.bin\"") ","
-                                 /* the type that tools give to plain files */
-                                 "{\"mediaType\":\"" OCI "layer.v1.tar\",\"digest\":\"sha256:" HEX
-                                 "\",\"size\":3,\"annotations\":{" TITLE("plain") "}}," LAYER("text/plain") "," EMPTY),
-                        nullptr, &artifact));
+        expect_ok(parse(
+                ARTIFACT(FILE(TITLE("a")) "," FILE(TITLE("b/c")) "," FILE(
+                        "\"org.cncf.model.filepath\":\"model.bin\"") ","
+                                                                     /* the type that tools give to plain files */
+                                                                     "{\"mediaType\":\"" OCI
+                                                                     "layer.v1.tar\",\"digest\":\"sha256:" HEX
+                                                                     "\",\"size\":3,\"annotations\":{" TITLE(
+                                                                             "plain") "}}," LAYER("text/plain") "," EMPTY),
+                nullptr, &artifact));
         assert_string_equal(artifact.artifact_type, "application/x-model");
         assert_int_equal(artifact.entries.count, nd_count_of(files)); /* without the placeholder */
         for (size_t i = 0; i < nd_count_of(files); i++) {
@@ -156,14 +160,15 @@ static void the_config_names_the_type_of_an_artifact_without_one([[maybe_unused]
         expect_ok(parse("{\"artifactType\":\"a/b\",\"config\":" CONFIG ",\"layers\":[" LAYER(OCI "layer.v1.tar") "]}", nullptr,
                         &image));
         assert_null(image.artifact_type); /* it has all of an image */
-        expect_ok(parse("{\"artifactType\":\"a/b\",\"config\":" CONFIG ",\"layers\":[" FILE(TITLE("x")) "]}", nullptr, &mixed));
+        expect_ok(
+                parse("{\"artifactType\":\"a/b\",\"config\":" CONFIG ",\"layers\":[" FILE(TITLE("x")) "]}", nullptr, &mixed));
         assert_string_equal(mixed.artifact_type, "a/b");
 }
 
 static void a_directory_that_was_packed_is_unpacked([[maybe_unused]] void **state) {
 #define PACKED(digest)                                                                                                        \
-        "{\"mediaType\":\"" OCI "layer.v1.tar+gzip\",\"digest\":\"sha256:" HEX "\",\"size\":3,\"annotations\":{" TITLE(           \
-                "dir") ",\"io.deis.oras.content.unpack\":\"true\"" digest "}}"
+        "{\"mediaType\":\"" OCI "layer.v1.tar+gzip\",\"digest\":\"sha256:" HEX                                                \
+        "\",\"size\":3,\"annotations\":{" TITLE("dir") ",\"io.deis.oras.content.unpack\":\"true\"" digest "}}"
         nd_cleanup(nd_manifest_done) struct nd_manifest artifact = {}, without = {};
         char text[ND_DIGEST_TEXT];
 

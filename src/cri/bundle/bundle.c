@@ -478,8 +478,8 @@ static struct nd_error *attach_all(const struct cri_bundle_plan *plan, const cha
         return cri_volume_attachment_add_volumes(ret, request, found, declared);
 }
 
-/* Whether the recorded file is in the container's tree: a layer above may have replaced it. An owner
- * that the pod does not have is shown as the kernel's overflow ID, which no file of the pod has
+/* Whether the recorded file is in the container's tree: a layer above may have replaced it. The
+ * kernel shows an owner that the pod does not have as its overflow ID, which no file of the pod has
  * outside of its user namespace. */
 static bool is_unmapped(int tree, const char *path) {
         struct open_how how = {.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
@@ -497,9 +497,10 @@ static struct nd_error *check_owner(const struct cri_bundle_plan *plan, int tree
         if (!plan->report->unmapped_owner || !plan->config->refuse_unmapped_owners)
                 return nullptr;
         quoted = nd_text_quote(owner->path);
-        return nd_error_new(ND_PRECONDITION, 0,
-                            "image '%s': the file %s belongs to %u:%u, but the pod's user namespace has only the IDs 0 to %u; " CRI_BUNDLE_OWNER_ADVICE,
-                            request_of(plan)->image, quoted, owner->uid, owner->gid, pod_of(plan)->uids.count - 1);
+        return nd_error_new(
+                ND_PRECONDITION, 0,
+                "image '%s': the file %s belongs to %u:%u, but the pod's user namespace has only the IDs 0 to %u; " CRI_BUNDLE_OWNER_ADVICE,
+                request_of(plan)->image, quoted, owner->uid, owner->gid, pod_of(plan)->uids.count - 1);
 }
 
 static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {

@@ -19,8 +19,7 @@ struct cri_build_mntns;
 struct nd_own_userns;
 
 /* Results of the worker besides its error, in shared memory. */
-#define CRI_BUNDLE_OWNER_ADVICE                                                                                               \
-        "build the image again with owners and groups below 65536, or run the pod with hostUsers: true"
+#define CRI_BUNDLE_OWNER_ADVICE "build the image again with owners and groups below 65536, or run the pod with hostUsers: true"
 
 struct cri_bundle_report {
         uint32_t uid, gid;

@@ -275,8 +275,8 @@ static void log_unmapped_owner(const struct cri_container_operation *operation) 
         nd_autofree char *path = nd_text_quote(owner->path), *ids = nd_format("%u:%u", owner->uid, owner->gid);
 
         nd_log(ND_LOG_WARNING,
-               "a file of the image belongs to an ID that the pod's user namespace does not have; in the pod it belongs to nobody "
-               "and cannot be changed; " CRI_BUNDLE_OWNER_ADVICE,
+               "a file of the image belongs to an ID that the pod's user namespace does not have; in the pod its owner is 65534 and "
+               "it cannot be changed; " CRI_BUNDLE_OWNER_ADVICE,
                nd_field("image", operation->container->request.image), nd_field("container", operation->container->id),
                nd_field("file", path), nd_field("owner", ids));
 }

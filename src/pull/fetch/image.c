@@ -113,7 +113,7 @@ struct nd_error *pull_image_fetch(struct pull_layers_context *context, const str
         nd_try(find_manifest(context, request, source, root, image, &manifest));
         nd_try(check_manifest(&manifest, request));
         if (manifest.artifact_type) {
-                nd_manifest_artifact_layers(&manifest, &config);
+                nd_oci_config_of_artifact(&manifest, &config);
                 image->config = image->manifest;
         } else {
                 nd_try(read_config(context, request, source, &manifest, &config));

@@ -28,7 +28,7 @@ struct pull_unpack_job {
         uint64_t blob_size;
         uint64_t ceiling; /* limit of the unpacked stream */
         enum nd_oci_compression compression;
-        const char *file;               /* path of an artifact's file; nullptr = the blob is an archive */
+        const char *file;               /* path of an artifact's file; nullptr = an archive */
         const struct nd_digest *parent; /* chain ID of the layer below; nullptr for the lowest */
 };
 [[nodiscard]] struct nd_error *pull_unpack_client_unpack(struct pull_unpack_client *unpacker,

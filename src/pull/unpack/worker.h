@@ -47,8 +47,8 @@ struct pull_worker_plan {
         uint64_t blob_size; /* decompress */
         uint64_t ceiling;   /* decompress, hash */
         enum nd_oci_compression compression;
-        const char *tree;   /* tar, finalize: the directory */
-        bool lowest;        /* tar */
+        const char *tree; /* tar, finalize: the directory */
+        bool lowest;      /* tar */
         /* Not nullptr: the blob is the content of this file, and its size is known. decompress
          * copies it as it is, tar writes it instead of reading an archive. */
         const char *file;

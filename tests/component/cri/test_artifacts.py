@@ -16,7 +16,7 @@ TYPE = "application/vnd.example.model.v1"
 Published = tuple[registry_server.Site | None, Any]
 
 
-def model(**more: str) -> make.Artifact:
+def model(**more: Any) -> make.Artifact:
     made = make.Artifact(**more)
     for title, data in FILES.items():
         made.file(title, data)

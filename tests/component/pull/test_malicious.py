@@ -505,13 +505,12 @@ def titles(name: str, words: str | None, *paths: str | None, check: Callable[[Ou
 
 
 def only(*names: str) -> Callable[[Outcome], None]:
-    """Checks that the layers have these files and no others, each a plain file of root that nobody can write."""
+    """Checks that the layers have these files and no others, each a plain file of root without rights to write."""
     def check(outcome: Outcome) -> None:
         found = {str(path.relative_to(tree)): path.lstat() for tree in outcome.store.stack(outcome.result.image, outcome.staging)
                  for path in tree.rglob("*") if not path.is_dir()}
         assert sorted(found) == sorted(names)
-        assert all(stat.S_ISREG(info.st_mode) and stat.S_IMODE(info.st_mode) == 0o444 and info.st_uid == info.st_gid == 0 and info.st_nlink == 1
-                   for info in found.values()), found
+        assert {(info.st_mode, info.st_uid, info.st_gid, info.st_nlink) for info in found.values()} == {(stat.S_IFREG | 0o444, 0, 0, 1)}
     return check
 
 

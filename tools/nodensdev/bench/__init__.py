@@ -145,7 +145,7 @@ PURPOSES = {
     "floor": "the authorizer, and admission that asks an API server; writes docs/floor-benchmarks.md",
     "rootless": "networks and ports of rootless nodes; writes docs/benchmarks-rootless.md",
     "compare": "whether the two newest runs of cri agree",
-    "report": "write docs/benchmarks.md from the newest runs of cri, growth, probes and images",
+    "report": "write docs/benchmarks.md from the newest runs of cri, growth, probes, images, layers and large",
     "pictures": "draw the pictures of docs/ from the tables of its pages",
 }
 assert PURPOSES.keys() == ACTIONS.keys()

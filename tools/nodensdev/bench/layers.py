@@ -20,7 +20,7 @@ from ..images import layer
 from ..images.layer import LayerTar
 from ..images.layout import Layer, Layout
 from ..project import BUILD, commit
-from . import pulls
+from . import pulls, table
 
 RESULTS = BUILD / "bench"
 KINDS = ("containerd", "nodens-cri")
@@ -28,6 +28,19 @@ SCRIPT = "tests/component/cri-resilience/layers_bench.py"
 NAME = "x/bench/many-gigabytes:1"
 BASE = "e2e-test-images/busybox:1.37.0-2"
 COPIES = 5          # of the image on the disk: layout, its tars, the registry, and one store with its downloads
+
+
+HEADING = "Images of many layers"
+METHOD = """*From the newest run of `tools/dev bench {kind}`: {date} UTC, commit {commit}, containerd {containerd}; {turns} in turns, natively on
+the host ({cpus} CPUs, Linux {kernel}), load average {load:.1f} at the end.*
+"""
+FACTS = {
+    "layers": """{pods} pods with a user namespace and one container each, of an image with {layers} small layers, 8 pods at a time.
+A reader of the host's mount table (systemd is one) wakes up with each change; several at once count once.
+""",
+    "large": """An image of {gigabytes:.0f} GB in {layers} layers, pulled from a registry on loopback into an empty store.
+""",
+}
 
 
 def make_large(path: Path, layers: int, layer_bytes: int) -> None:
@@ -107,7 +120,7 @@ def save(data: dict[str, Any]) -> Path:
 
 
 # By benchmark: the title of a row, the measure, its factor, and whether it is a list of samples.
-ROWS = {
+ROWS: dict[str, list[tuple[str, str, float, bool]]] = {
     "layers": [("one pod after the other, median (ms)", "one_pod_ms", 1, True), ("all pods, 8 at a time (s)", "seconds", 1, False),
                ("a pod of them, median (ms)", "pod_ms", 1, True), ("removal of all (s)", "removal_s", 1, False),
                ("CPU of the daemon and its workers (s)", "daemon_cpu_s", 1, False),
@@ -128,11 +141,29 @@ def value(rounds: list[dict[str, Any]], name: str, factor: float, samples: bool)
 
 def rows(data: dict[str, Any]) -> list[list[str]]:
     lines = [["", *KINDS, "ratio"]]
-    for title, *measured in ROWS[data["kind"]]:
-        theirs, ours = (value(data["results"][kind], *measured) for kind in KINDS)
+    for title, name, factor, samples in ROWS[data["kind"]]:
+        theirs, ours = (value(data["results"][kind], name, factor, samples) for kind in KINDS)
         lines.append([title, *(f"{cell:,.0f}" if cell >= 100 or cell == int(cell) else f"{cell:.1f}" for cell in (theirs, ours)),
                       f"{ours / theirs:.2f}" if theirs else ""])
     return lines
+
+
+def newest(kind: str) -> dict[str, Any] | None:
+    found = sorted(RESULTS.glob(f"{kind}-2*.json"))
+    return json.loads(found[-1].read_text()) if found else None
+
+
+def section() -> str | None:
+    """For docs/benchmarks.md: of both, as far as they were measured here."""
+    parts = []
+    for kind, facts in FACTS.items():
+        data = newest(kind)
+        if data is None:
+            continue
+        turns = "1 round" if data["rounds"] == 1 else f"{data['rounds']} rounds"
+        text = facts.format(**data, gigabytes=data.get("size", 0) / 1e9)
+        parts.append(f"{METHOD.format(**data, turns=turns)}\n{text}\n{table.as_markdown(rows(data))}\n")
+    return "\n".join([f"## {HEADING}", *parts]) if parts else None
 
 
 def as_text(data: dict[str, Any]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..command import Failure
 from ..project import BUILD, TOP
-from . import figures, growth, pictures, probes, pulls, table
+from . import figures, growth, layers, pictures, probes, pulls, table
 
 RESULTS = BUILD / "bench"
 DOCUMENT = TOP / "docs" / "benchmarks.md"
@@ -53,6 +53,8 @@ sudo tools/dev bench cri          # 10 minutes in a guest
 sudo tools/dev bench growth       # 10 minutes on the host itself
 sudo tools/dev bench probes
 sudo tools/dev bench images
+sudo tools/dev bench layers
+sudo tools/dev bench large        # needs 50 GB of disk
 sudo tools/dev test throughput
 sudo tools/dev bench compare      # after two runs of cri: whether their ratios agree
 sudo tools/dev bench report       # writes this page and its pictures
@@ -61,7 +63,8 @@ sudo tools/dev bench report       # writes this page and its pictures
 Each prints its table and keeps the samples in `build/bench`.
 Not measured: guests under KVM, hosts with more than 2 CPUs, the start of pods by a kubelet.
 """
-SECTIONS = (growth.HEADING, "Commands and statistics", "kubectl exec", "Pulling a large image", "Repeat the measurements")
+SECTIONS = (growth.HEADING, "Commands and statistics", "kubectl exec", "Pulling a large image", layers.HEADING,
+            "Repeat the measurements")
 COST = "- *What a user namespace costs*: pods with and without one in turn, one right after the other, each ended before the next.\n"
 
 
@@ -124,7 +127,7 @@ def sections() -> dict[str, str]:
     """By heading: what other benchmarks measured here, each with its own newest run."""
     grown, asked, pulled = growth.newest(), probes.newest(), pulls.newest()
     found = [growth.section(grown) if grown else None, probes.section(asked) if asked else None, probes.throughput_section(),
-             pulls.section(pulled) if pulled else None, REPEAT]
+             pulls.section(pulled) if pulled else None, layers.section(), REPEAT]
     return {heading: text for heading, text in zip(SECTIONS, found, strict=True) if text}
 
 
