@@ -90,7 +90,7 @@ struct nd_oci_unpacked_layers {
 struct nd_oci_store_offer {
         struct nd_digest manifest;
         struct nd_digest index;         /* may be none */
-        struct nd_digest config;        /* the manifest itself for an artifact, whose config is not read */
+        struct nd_digest config;        /* for an artifact the manifest: its config is not read */
         const struct nd_strings *names; /* tagged, or with the digest of manifest or index */
         /* Nullptr = none: every layer must be in the store already. */
         const struct nd_oci_unpacked_layers *unpacked;

@@ -126,6 +126,7 @@ static void the_media_type_of_other_artifacts_is_in_the_error([[maybe_unused]] v
 #define ARTIFACT(layers) "{\"artifactType\":\"application/x-model\",\"config\":" EMPTY ",\"layers\":[" layers "]}"
 
 static void the_layers_of_an_artifact_are_files_named_by_their_titles([[maybe_unused]] void **state) {
+        /* "plain" has the type that tools give to all files. */
         static const char *const files[] = {"a", "b/c", "model.bin", "plain", HEX};
         nd_cleanup(nd_manifest_done) struct nd_manifest artifact = {};
         struct nd_digest blob;
@@ -134,7 +135,7 @@ static void the_layers_of_an_artifact_are_files_named_by_their_titles([[maybe_un
         expect_ok(parse(
                 ARTIFACT(FILE(TITLE("a")) "," FILE(TITLE("b/c")) "," FILE(
                         "\"org.cncf.model.filepath\":\"model.bin\"") ","
-                                                                     /* the type that tools give to plain files */
+
                                                                      "{\"mediaType\":\"" OCI
                                                                      "layer.v1.tar\",\"digest\":\"sha256:" HEX
                                                                      "\",\"size\":3,\"annotations\":{" TITLE(
