@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "cri/bundle/apparmor.h"
 #include "cri/bundle/build-mntns.h"
+#include "cri/bundle/runtime-mntns.h"
 #include "cri/core/events.h"
 #include "cri/core/listener.h"
 #include "cri/core/record.h"
@@ -59,6 +60,7 @@ void cri_daemon_done(struct cri_daemon *daemon) {
         cri_selftest_free(parts->selftest);
         cri_pod_table_done(&parts->pods);
         cri_network_free(parts->network);
+        cri_runtime_mntns_free(parts->runtime_mntns);
         cri_build_mntns_free(parts->build_mntns);
         cri_pins_free(parts->pins);
         cri_record_store_free(parts->records);
@@ -244,8 +246,9 @@ static struct nd_error *start_pods(struct cri_parts *parts) {
         nd_try(cri_pins_open(&parts->config, &parts->pins));
         layers = nd_format("%s/layers", nd_oci_store_root(parts->images));
         nd_try(cri_build_mntns_open(&parts->config, layers, &parts->build_mntns));
+        nd_try(cri_runtime_mntns_open(parts->loop, &parts->config, &parts->runtime_mntns));
         parts->network = cri_network_new(parts->loop, &parts->config);
-        nd_try(cri_verify_new(parts->loop, &parts->config, &parts->pods, parts->records, &parts->verify));
+        nd_try(cri_verify_new(parts->loop, &parts->pods, parts->records, &parts->verify));
         parts->stats = cri_stats_new(parts->loop, &parts->config, &parts->pods);
         parts->events = cri_events_new();
         nd_try(cri_stream_server_new(parts->loop, &parts->config, &parts->pods, parts->pins, &parts->streams));

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,15 @@ enum {
         START_TIME_FIELD = 22,
 };
 
-[[noreturn]] static void run(char *const *argv, const struct mon_create_streams *streams) {
+/* The root of a mount namespace becomes root and working directory. */
+static bool enter(int mount_namespace) {
+        if (mount_namespace < 0 || nd_sys->setns(mount_namespace, CLONE_NEWNS) == 0)
+                return true;
+        (void) dprintf(STDERR_FILENO, "enter the OCI runtime's mount namespace: %s\n", strerrordesc_np(errno));
+        return false;
+}
+
+[[noreturn]] static void run(char *const *argv, const struct mon_create_streams *streams, int mount_namespace) {
         sigset_t none;
 
         (void) sigemptyset(&none);
@@ -23,21 +32,22 @@ enum {
         (void) signal(SIGPIPE, SIG_DFL);
         (void) setsid();
         if (dup2(streams->in, STDIN_FILENO) >= 0 && dup2(streams->out, STDOUT_FILENO) >= 0 &&
-            dup2(streams->errors, STDERR_FILENO) >= 0) {
+            dup2(streams->errors, STDERR_FILENO) >= 0 && enter(mount_namespace)) {
                 (void) execvp(argv[0], argv);
                 (void) dprintf(STDERR_FILENO, "execute '%s': %s\n", argv[0], strerrordesc_np(errno));
         }
         _exit(EXIT_NOT_EXECUTED);
 }
 
-struct nd_error *mon_create_start(char *const *argv, const struct mon_create_streams *streams, pid_t *ret) {
+struct nd_error *mon_create_start(char *const *argv, const struct mon_create_streams *streams, int mount_namespace,
+                                  pid_t *ret) {
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         pid_t pid = nd_sys->clone3(&arguments, sizeof arguments);
 
         if (pid < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "start '%s'", argv[0]);
         if (pid == 0)
-                run(argv, streams);
+                run(argv, streams, mount_namespace);
         *ret = pid;
         return nullptr;
 }

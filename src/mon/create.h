@@ -12,8 +12,10 @@ struct mon_create_streams {
         int in, out, errors;
 };
 
-/* Starts it as a session leader, so that all its processes can be killed at the deadline. */
-[[nodiscard]] struct nd_error *mon_create_start(char *const *argv, const struct mon_create_streams *streams, pid_t *ret);
+/* Starts it as a session leader, so that all its processes can be killed at the deadline.
+ * mount_namespace: to run it in; -EBADF = ours. */
+[[nodiscard]] struct nd_error *mon_create_start(char *const *argv, const struct mon_create_streams *streams,
+                                                int mount_namespace, pid_t *ret);
 
 /* The last bytes of the OCI runtime's standard error. Reads the pipe until it is empty. */
 struct mon_stderr_tail {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodens-mon - monitor of one container: writes its log and collects its exit status
  *
- * nodens-cri starts it with a connection as descriptor 3 and the OCI runtime's `create` after the
- * options. It moves to the background when its socket and its record exist; later failures are
- * reported on the connection. */
+ * nodens-cri starts it with a connection as descriptor 3, a mount namespace for the OCI runtime as
+ * descriptor 4 and the OCI runtime's `create` after the options. It moves to the background when
+ * its socket and its record exist; later failures are reported on the connection. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -14,6 +14,7 @@
 
 enum {
         FIRST_CONNECTION = 3,
+        MOUNT_NAMESPACE = 4,
 };
 
 static const struct nd_option options[] = {
@@ -66,6 +67,10 @@ static const struct nd_option options[] = {
          .kind = ND_OPTION_FLAG,
          .offset = offsetof(struct mon_settings, stdin_once),
          .help = "Close standard input when the first client closes it"},
+        {.name = "mount-namespace",
+         .kind = ND_OPTION_FLAG,
+         .offset = offsetof(struct mon_settings, mount_namespace),
+         .help = "Run the OCI runtime in the mount namespace that is descriptor 4"},
         {},
 };
 
@@ -102,7 +107,8 @@ static int run(void *argument, int count, char **operands) {
         operands[count] = nullptr; /* they were moved to the front */
         settings.create = operands;
         (void) close_range(FIRST_CONNECTION, UINT32_MAX, CLOSE_RANGE_CLOEXEC);
-        error = mon_monitor_prepare(&settings, FIRST_CONNECTION, &monitor);
+        error = mon_monitor_prepare(&settings, FIRST_CONNECTION, settings.mount_namespace ? MOUNT_NAMESPACE : -EBADF,
+                                    &monitor);
         if (!error)
                 error = go_to_background();
         if (error) {

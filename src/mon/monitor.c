@@ -62,7 +62,8 @@ static void poll_add(struct poll_set *set, int fd, short events, void (*run)(str
 
 /* ---- before the container exists ---- */
 
-struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int first, struct mon_monitor *monitor) {
+struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int first, int mount_namespace,
+                                     struct mon_monitor *monitor) {
         sigset_t all, children;
 
         monitor->settings = settings;
@@ -75,6 +76,7 @@ struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int fi
         monitor->console = CONSOLE_NONE;
         monitor->log = LOG_NONE;
         monitor->oom = OOM_NONE;
+        monitor->mount_namespace = mount_namespace;
 
         /* All signals but SIGCHLD are blocked: it exits with its container, or by SIGKILL. */
         (void) sigfillset(&all);
@@ -120,7 +122,8 @@ static struct nd_error *begin(struct mon_monitor *monitor) {
         if (!error)
                 error = make_streams(monitor, &theirs);
         if (!error)
-                error = mon_create_start(settings->create, &theirs, &monitor->runtime_pid);
+                error = mon_create_start(settings->create, &theirs, monitor->mount_namespace, &monitor->runtime_pid);
+        nd_close_fd(&monitor->mount_namespace); /* it ends with the OCI runtime */
         nd_close_fd(&theirs.in);
         nd_close_fd(&theirs.out);
         nd_close_fd(&theirs.errors);

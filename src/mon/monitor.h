@@ -17,6 +17,7 @@ struct mon_settings {
         uint32_t deadline_ms;
         bool terminal;
         bool stdin_open, stdin_once;
+        bool mount_namespace;
         char *const *create; /* terminated by nullptr */
 };
 
@@ -34,16 +35,18 @@ struct mon_monitor {
         int stderr_fd;
         struct mon_stderr_tail stderr_tail;
         struct mon_oom oom;
-        pid_t runtime_pid; /* runs `create`; 0 = exited */
-        bool timed_out;    /* `create` was killed at its timeout */
+        int mount_namespace; /* for the OCI runtime, until it runs; -EBADF = ours */
+        pid_t runtime_pid;   /* runs `create`; 0 = exited */
+        bool timed_out;      /* `create` was killed at its timeout */
         struct nd_monitor_record state;
         uint64_t deadline; /* of the phase, in microseconds of the monotonic clock; 0 = none */
         struct mon_attach attach;
 };
 
 /* Creates the socket and the record while failures can still be reported to the caller. first is
- * the daemon's connection. */
-[[nodiscard]] struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int first,
+ * the daemon's connection, mount_namespace the one for the OCI runtime (-EBADF = ours); the monitor
+ * owns both. */
+[[nodiscard]] struct nd_error *mon_monitor_prepare(const struct mon_settings *settings, int first, int mount_namespace,
                                                    struct mon_monitor *monitor);
 
 /* Creates the container and runs until it has exited. */

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "cri/bundle/build-mntns.h"
+#include "cri/bundle/runtime-mntns.h"
 #include "cri/core/record.h"
 #include "cri/namespace/pins.h"
 #include "cri/network/network.h"
@@ -79,6 +80,7 @@ void cri_node_make(struct cri_node *node) {
         expect_ok(nd_oci_store_open(images, &node->parts.images));
         layers = nd_format("%s/layers", images);
         expect_ok(cri_build_mntns_open(config, layers, &node->parts.build_mntns));
+        expect_ok(cri_runtime_mntns_open(node->parts.loop, config, &node->parts.runtime_mntns));
         put_image(node);
 }
 
@@ -89,6 +91,7 @@ void cri_node_done(struct cri_node *node) {
         cri_network_free(node->parts.network);
         cri_record_store_free(node->parts.records);
         cri_pins_free(node->parts.pins);
+        cri_runtime_mntns_free(node->parts.runtime_mntns);
         cri_build_mntns_free(node->parts.build_mntns);
         nd_oci_store_free(node->parts.images);
         sd_event_unref(node->parts.loop);

@@ -3,10 +3,12 @@
  *
  * Theory of operation
  *   cri_bundle_make() runs the steps that may refuse the container first and the steps that leave
- *   something behind last: volumes are opened, the root filesystem is built (in the worker's own
- *   mount namespace), the user is looked up in that root, volumes are attached
- *   (volume-attachment.h), and the spec is written last. The add_*() functions below list the
- *   default mounts; a volume at the same path replaces a default. */
+ *   something behind last: volumes are opened and cloned in the host's mount namespace, and the
+ *   worker moves to a mount namespace for the OCI runtime, in which the host's paths are the same.
+ *   There the root filesystem is built (in yet another one, build-mntns.h), the user is looked up
+ *   in that root, volumes are attached (volume-attachment.h), and the spec is written last. The
+ *   add_*() functions below list the default mounts; a volume at the same path replaces a
+ *   default. */
 #include "cri/bundle/bundle.h"
 
 #include <fcntl.h>
@@ -27,6 +29,7 @@
 #include "cri/bundle/process.h"
 #include "cri/bundle/resources.h"
 #include "cri/bundle/rootfs.h"
+#include "cri/bundle/runtime-mntns.h"
 #include "cri/bundle/selinux.h"
 #include "cri/bundle/volume-attachment.h"
 #include "cri/bundle/volumes.h"
@@ -503,19 +506,57 @@ static struct nd_error *check_owner(const struct cri_bundle_plan *plan, int tree
                 request_of(plan)->image, quoted, owner->uid, owner->gid, pod_of(plan)->uids.count - 1);
 }
 
+/* Of the pod's own mounts, those that the OCI runtime finds by their path on the host. */
+struct pod_mounts {
+        int netns, files; /* clones; -EBADF = none */
+};
+#define POD_MOUNTS_NONE ((struct pod_mounts) {.netns = -EBADF, .files = -EBADF})
+
+static void pod_mounts_done(struct pod_mounts *mounts) {
+        nd_close_fd(&mounts->netns);
+        nd_close_fd(&mounts->files);
+}
+
+static struct nd_error *clone_private(const char *path, int *ret_fd) {
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(nd_mount_clone(AT_FDCWD, path, false, &tree));
+        nd_try(nd_mount_propagation(tree, MS_PRIVATE, false));
+        *ret_fd = nd_take_fd(tree);
+        return nullptr;
+}
+
+/* Enters a mount namespace for the OCI runtime, with the mounts of the pod. */
+static struct nd_error *enter_runtime_mntns(const struct cri_bundle_plan *plan, int *ret_fd) {
+        nd_cleanup(pod_mounts_done) struct pod_mounts mounts = POD_MOUNTS_NONE;
+        const char *netns = plan->namespaces[POD_NET];
+        nd_autoclose int fd = -EBADF;
+
+        if (netns)
+                nd_try(clone_private(netns, &mounts.netns));
+        nd_try(clone_private(plan->files, &mounts.files));
+        nd_try(cri_runtime_mntns_enter(plan->runtime_mntns, &fd));
+        if (netns)
+                nd_try(nd_mount_attach(mounts.netns, AT_FDCWD, netns));
+        nd_try(nd_mount_attach(mounts.files, AT_FDCWD, plan->files));
+        *ret_fd = nd_take_fd(fd);
+        return nullptr;
+}
+
 static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {
         nd_cleanup(cri_volumes_done) struct cri_volumes found = {};
         nd_cleanup(cri_declared_volumes_done) struct cri_declared_volumes declared = {};
         nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
         nd_cleanup(cri_selinux_labels_done) struct cri_selinux_labels labels = {};
         nd_cleanup(cri_volume_attachment_done) struct cri_volume_attachment attachment = ATTACHMENT_NONE;
-        nd_autoclose int userns = -EBADF, tree = -EBADF;
+        nd_autoclose int userns = -EBADF, tree = -EBADF, mount_namespace = -EBADF;
         const struct cri_sandbox_request *pod = pod_of(plan);
 
         nd_try(choose_labels(plan, &labels));
         nd_try(open_userns(plan, &userns));
         nd_try(cri_volumes_look(plan->config, pod, request_of(plan), userns, &found));
         nd_try(label_volumes(request_of(plan), &found, &labels));
+        nd_try(enter_runtime_mntns(plan, &mount_namespace));
         nd_try(mount_images(plan, directory, userns, &found));
         nd_try(cri_rootfs_build(&(struct cri_rootfs_plan) {.layers = plan->layers,
                                                            .chains = plan->chains,
@@ -541,7 +582,9 @@ static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const
                                          &declared));
         nd_try(attach_all(plan, directory, userns, &found, &declared, &attachment, &tree));
         nd_try(make_spec(plan, directory, tree, &user, &found, &labels, &attachment));
-        *ret_fd = nd_take_fd(tree);
+        plan->report->image_file = cri_rootfs_find_owner(tree, &plan->report->image_owner);
+        nd_try(cri_rootfs_attach(tree, directory));
+        *ret_fd = nd_take_fd(mount_namespace);
         return nullptr;
 }
 
@@ -582,10 +625,12 @@ static struct nd_error *make_init_root(const struct cri_bundle_plan *plan, const
 static struct nd_error *make_for_init(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {
         nd_cleanup(nd_spec_done) struct nd_spec spec = {};
         nd_autofree char *program = nullptr;
+        nd_autoclose int tree = -EBADF, mount_namespace = -EBADF;
         struct nd_spec_mount *mount;
 
+        nd_try(enter_runtime_mntns(plan, &mount_namespace));
         nd_try(find_init(plan->config, &program));
-        nd_try(make_init_root(plan, directory, ret_fd));
+        nd_try(make_init_root(plan, directory, &tree));
         nd_try(begin_spec(plan, nd_format("%s/rootfs", directory), &spec));
         spec.read_only_root = true;
         nd_strings_add(&spec.process.arguments, "/init");
@@ -600,7 +645,10 @@ static struct nd_error *make_for_init(const struct cri_bundle_plan *plan, const 
         mount = nd_spec_add_mount(&spec, "/init", nullptr, program);
         nd_spec_mount_option(mount, "bind");
         nd_spec_mount_option(mount, "ro");
-        return write_spec(plan, directory, &spec);
+        nd_try(write_spec(plan, directory, &spec));
+        nd_try(cri_rootfs_attach(tree, directory));
+        *ret_fd = nd_take_fd(mount_namespace);
+        return nullptr;
 }
 
 struct nd_error *cri_bundle_make(void *argument, int *ret_fd) {

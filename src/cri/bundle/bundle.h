@@ -2,9 +2,9 @@
 /* bundle.h - builds a container's directory, root filesystem and config.json
  *
  * One worker does all of it, since it opens paths that may block or have untrusted contents
- * (volumes, the image's users, devices). It returns the root filesystem as a detached mount. The
- * spec depends only on the request and the image's config; labels and annotations have no
- * effect. */
+ * (volumes, the image's users, devices). It returns the mount namespace for the OCI runtime
+ * (runtime-mntns.h), with the root filesystem and the volumes in it. The spec depends only on the
+ * request and the image's config; labels and annotations have no effect. */
 #pragma once
 
 #include "cri/bundle/image-volumes.h"
@@ -16,6 +16,7 @@
 
 struct cri_config;
 struct cri_build_mntns;
+struct cri_runtime_mntns;
 struct nd_own_userns;
 
 /* Results of the worker besides its error, in shared memory. */
@@ -25,6 +26,9 @@ struct cri_bundle_report {
         uint32_t uid, gid;
         uint32_t group_count;
         uint32_t groups[USER_GROUPS_MOST];
+        /* of cri_rootfs_find_owner(): a constant, which both processes have at the same address */
+        const char *image_file;
+        uid_t image_owner;
         bool oom_score_clamped; /* the kernel does not allow a score as low as requested */
         bool unmapped_owner;    /* the file of the plan's owner is in the root filesystem */
 };
@@ -43,13 +47,15 @@ struct cri_bundle_plan {
         const struct nd_layer_owner *owner;
         /* by enum cri_pod_namespace: path to join, nullptr = the host's */
         const char *namespaces[POD_NAMESPACES];
-        const char *pid; /* the same for PID; "" = a new one */
+        const char *pid;   /* the same for PID; "" = a new one */
+        const char *files; /* the pod's tmpfs, with these: */
         const char *hostname, *hosts, *resolv, *shm;
         struct cri_bundle_report *report;
         const struct cri_build_mntns *build_mntns;
+        const struct cri_runtime_mntns *runtime_mntns;
 };
 
-/* An nd_worker_function; argument is a cri_bundle_plan. ret_fd is the root filesystem. */
+/* An nd_worker_function; argument is a cri_bundle_plan. ret_fd is the mount namespace. */
 [[nodiscard]] struct nd_error *cri_bundle_make(void *argument, int *ret_fd);
 
 /* Reads and converts a seccomp profile as for a container, to find errors early. */
@@ -60,6 +66,6 @@ struct cri_bundle_plan {
  * created with other settings. */
 [[nodiscard]] struct nd_error *cri_bundle_cgroup(const char *directory, char **ret);
 
-/* For workers: removes everything that cri_bundle_make() and attaching the root left in a
- * container's directory. */
+/* For workers: removes everything that cri_bundle_make() left in a container's directory, and the
+ * mounts of older versions. */
 [[nodiscard]] struct nd_error *cri_bundle_undo(const char *directory);

@@ -26,14 +26,14 @@ static const char *const names[] = {
         [POD_HOSTNAME] = "hostname", [POD_HOSTS] = "hosts", [POD_RESOLV] = "resolv.conf", [POD_SHM] = "shm"};
 static_assert(nd_count_of(names) == POD_SHM + 1);
 
-static char *directory_of(const struct cri_config *config, const struct cri_sandbox *sandbox) {
+char *cri_pod_files_directory(const struct cri_config *config, const struct cri_sandbox *sandbox) {
         nd_autofree char *run = cri_path_of_sandbox_run(config, sandbox->id);
 
         return nd_format("%s/files", run);
 }
 
 char *cri_pod_files_path(const struct cri_config *config, const struct cri_sandbox *sandbox, enum cri_pod_file which) {
-        nd_autofree char *directory = directory_of(config, sandbox);
+        nd_autofree char *directory = cri_pod_files_directory(config, sandbox);
 
         if (which == POD_SHM && sandbox->request.ipc == NAMESPACE_NODE)
                 return nd_strdup("/dev/shm");
@@ -142,7 +142,7 @@ struct nd_error *cri_pod_files_make(const struct cri_config *config, const struc
         uid_t uid = request->user_namespace ? request->uids.outside : 0;
         gid_t gid = request->user_namespace ? request->gids.outside : 0;
         nd_autofree char *pods = nd_format("%s/pods", config->run), *run = cri_path_of_sandbox_run(config, sandbox->id);
-        nd_autofree char *directory = directory_of(config, sandbox);
+        nd_autofree char *directory = cri_pod_files_directory(config, sandbox);
         nd_autofree char *owner = nd_format("%u", uid), *group = nd_format("%u", gid), *label = nullptr;
         nd_autoclose int tree = -EBADF;
 
@@ -170,7 +170,8 @@ static struct nd_error *remove_directory(const char *path) {
 }
 
 struct nd_error *cri_pod_files_undo(const struct cri_config *config, const struct cri_sandbox *sandbox) {
-        nd_autofree char *run = cri_path_of_sandbox_run(config, sandbox->id), *directory = directory_of(config, sandbox);
+        nd_autofree char *run = cri_path_of_sandbox_run(config, sandbox->id),
+                         *directory = cri_pod_files_directory(config, sandbox);
 
         if (nd_sys->umount2(directory, MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != EINVAL && errno != ENOENT)
                 return nd_error_new(nd_error_code_of(errno), errno, "unmount '%s'", directory);

@@ -17,6 +17,9 @@ enum cri_pod_file {
         POD_SHM,
 };
 
+/* The mount point of the tmpfs. The caller frees it. */
+[[nodiscard]] char *cri_pod_files_directory(const struct cri_config *config, const struct cri_sandbox *sandbox);
+
 /* The source to bind from. The caller frees it. */
 [[nodiscard]] char *cri_pod_files_path(const struct cri_config *config, const struct cri_sandbox *sandbox,
                                        enum cri_pod_file which);

@@ -2,6 +2,7 @@
 #include "cri/bundle/rootfs.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "base/vector.h"
 #include "cri/bundle/build-mntns.h"
@@ -111,6 +112,22 @@ struct nd_error *cri_rootfs_merge(const struct cri_rootfs_merge_plan *plan, int 
         add(&list, "lowerdir+", nd_strdup(plan->empty));
         add(&list, "userxattr", nullptr);
         return nd_mount_fs_make("overlay", list.items, list.count, MOUNT_ATTR_RDONLY, ret_fd);
+}
+
+const char *cri_rootfs_find_owner(int tree, uid_t *ret) {
+        static const char *const candidates[] = {"etc/passwd", "bin", "usr", "etc"};
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW, .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+
+        for (size_t i = 0; i < nd_count_of(candidates); i++) {
+                nd_autoclose int fd = nd_sys->openat2(tree, candidates[i], &how, sizeof how);
+                struct stat st;
+
+                if (fd < 0 || fstat(fd, &st) < 0)
+                        continue;
+                *ret = st.st_uid;
+                return candidates[i];
+        }
+        return nullptr;
 }
 
 struct nd_error *cri_rootfs_attach(int tree, const char *directory) {

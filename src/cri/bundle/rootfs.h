@@ -50,7 +50,11 @@ struct cri_rootfs_merge_plan {
 /* For workers in their own mount namespace, where the layers are mapped over themselves. */
 [[nodiscard]] struct nd_error *cri_rootfs_merge(const struct cri_rootfs_merge_plan *plan, int *ret_fd);
 
-/* Attaches it at rootfs/ in the host's mount namespace, so not from the same worker. */
+/* A file of the image that belongs to root there, as nearly every one does, and its owner on the
+ * host. nullptr = there is none. */
+[[nodiscard]] const char *cri_rootfs_find_owner(int tree, uid_t *ret);
+
+/* Attaches it at rootfs/, in the caller's mount namespace. */
 [[nodiscard]] struct nd_error *cri_rootfs_attach(int tree, const char *directory);
 
 /* For workers: unmounts and removes everything that was made. Missing mounts are no error. */

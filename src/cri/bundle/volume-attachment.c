@@ -9,8 +9,8 @@
  *   get the pod's IDs also on a mapped volume. A read-only volume is read-only as soon as it is
  *   attached: no mount point is created in it for later mounts. The root becomes read-only last,
  *   when all mount points exist.
- * Invariant  no mount in mounts/ is a peer of one of the host's: unmounting it unmounts nothing
- *            else. */
+ * Invariant  only a Bidirectional volume is a peer of one of the host's mounts. It is never
+ *            unmounted, which could propagate to the host: it ends with the mount namespace. */
 #include "cri/bundle/volume-attachment.h"
 
 #include <limits.h>
@@ -312,8 +312,6 @@ static struct nd_error *attach_volume(struct cri_volume_attachment *attachment, 
                         free(nd_take_ptr(volume->source));
                 return nullptr;
         }
-        if (volume->tree < 0) /* the OCI runtime binds it by path */
-                return nullptr;
         nd_try(attach_below_root(attachment, volume->tree, visit->destination, visit->mount->propagation != MOUNT_PRIVATE,
                                  &attached));
         if (!attached)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* volume-attachment.h - attaches volumes on the host before the OCI runtime copies the mount
- * namespace
+/* volume-attachment.h - attaches volumes before the OCI runtime copies its mount namespace
  *
  * With SYS_ADMIN, which the pod's root may have in its user namespace, a process can clear a flag
  * that the OCI runtime set on a mount in the container's mount namespace. The kernel locks the
@@ -15,8 +14,8 @@
  *                        runtime mounts itself; volumes with mount propagation, since the OCI
  *                        runtime makes the root and all below it private; and volumes inside one of
  *                        these
- * All of it is in the container's directory and is removed as soon as the container, which has
- * copies, is created: the host's mount table does not grow. */
+ * All of it is in the container's directory, but mounted only in the OCI runtime's mount namespace
+ * (runtime-mntns.h): the container has copies, and the host's mount table does not grow. */
 #pragma once
 
 #include "cri/bundle/volumes.h"
@@ -38,7 +37,7 @@ struct cri_volume_attachment {
 #define ATTACHMENT_NONE ((struct cri_volume_attachment) {.userns = -EBADF, .place = -EBADF, .root = -EBADF})
 void cri_volume_attachment_done(struct cri_volume_attachment *attachment);
 
-/* The functions below are for workers in the host's mount namespace. root is the root
+/* The functions below are for workers in a mount namespace for the OCI runtime. root is the root
  * filesystem, as a detached mount; with a user namespace it is attached, and *root becomes a
  * clone of it without submounts. */
 [[nodiscard]] struct nd_error *cri_volume_attachment_begin(struct cri_volume_attachment *attachment, const char *directory,
@@ -63,5 +62,6 @@ void cri_volume_attachment_done(struct cri_volume_attachment *attachment);
 /* The root for the OCI runtime. The caller frees it. */
 [[nodiscard]] char *cri_volume_attachment_root(const struct cri_volume_attachment *attachment, const char *directory);
 
-/* For workers: removes everything. Missing mounts are no error. */
+/* For workers in the host's mount namespace: removes the directories, and what an older version
+ * mounted there. Missing ones are no error. */
 [[nodiscard]] struct nd_error *cri_volume_attachment_undo(const char *directory);

@@ -136,13 +136,14 @@ static struct nd_error *check_shared(const struct cri_volume *volume) {
 /* ---- clones ---- */
 
 /* A clone of the volume with all its submounts. Changes to it do not propagate to the host's
- * mounts. */
+ * mounts, unless it is Bidirectional: then it stays their peer. */
 static struct nd_error *take(const struct cri_mount_request *mount, const struct cri_volume *volume, int *ret_tree) {
         uint64_t propagation = mount->propagation == MOUNT_HOST_TO_CONTAINER ? MS_SLAVE : MS_PRIVATE;
         nd_autoclose int tree = -EBADF;
 
         nd_try(nd_mount_clone(volume->file, "", true, &tree));
-        nd_try(nd_mount_propagation(tree, propagation, true));
+        if (mount->propagation != MOUNT_BIDIRECTIONAL)
+                nd_try(nd_mount_propagation(tree, propagation, true));
         *ret_tree = nd_take_fd(tree);
         return nullptr;
 }
@@ -240,10 +241,8 @@ static struct nd_error *look(const struct cri_config *config, const struct cri_s
         nd_try(check_flags(mount, userns >= 0));
         nd_try(resolve(mount->host_path, ret));
         if (mount->propagation == MOUNT_BIDIRECTIONAL) {
-                /* the host's own mount, not a clone: mounts of the container propagate back
-                 * through it */
-                ret->source = nd_strdup(ret->path);
-                return check_shared(ret);
+                nd_try(check_shared(ret));
+                return take(mount, ret, &ret->tree);
         }
         nd_try(take_by_maps(config, pod, request, mount, userns, ret));
         if (mount->attributes)

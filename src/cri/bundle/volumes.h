@@ -13,7 +13,7 @@
  *                      rootless node, files that belong to the pod get its IDs if they cannot be
  *                      mapped (pod-volumes.h)
  *      Bidirectional   needs a shared mount and no user namespace, from which nothing propagates to
- *                      the host. Only these go to the OCI runtime by path
+ *                      the host
  *      recursive ro    needs read-only and private propagation */
 #pragma once
 

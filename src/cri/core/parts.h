@@ -25,6 +25,7 @@ struct cri_image_gc;
 struct cri_telemetry;
 struct cri_verify;
 struct cri_build_mntns;
+struct cri_runtime_mntns;
 
 struct cri_parts {
         sd_event *loop;
@@ -41,6 +42,7 @@ struct cri_parts {
         struct cri_record_store *records;
         struct cri_pins *pins;
         struct cri_build_mntns *build_mntns;
+        struct cri_runtime_mntns *runtime_mntns;
         struct cri_network *network;
         struct cri_selftest *selftest;
 

@@ -121,6 +121,10 @@ struct cri_container {
          * reused PID. */
         uint64_t pid_birth;
         struct cri_container_user user;
+        /* A file of the image and its owner on the host, for verify.c; nullptr = not known, as
+         * after a restart. */
+        const char *image_file;
+        uid_t image_owner;
         int stop_signal;
         char *log_path;       /* absolute; "" = none */
         char *cgroup;         /* below the cgroup mount, with a leading slash; "" = none */

@@ -331,6 +331,8 @@ static void build_argv(const struct cri_monitor_plan *plan, struct numbers *numb
                 nd_vector_push(ret, "--stdin");
         if (plan->stdin_once)
                 nd_vector_push(ret, "--stdin-once");
+        if (plan->mount_namespace > 0)
+                nd_vector_push(ret, "--mount-namespace");
         nd_vector_push(ret, "--");
         for (const char *const *word = plan->create; *word; word++)
                 nd_vector_push(ret, *word);
@@ -352,6 +354,7 @@ static struct nd_error *make_home(const char *cgroup, char **ret) {
 }
 
 static struct nd_error *launch(struct cri_monitor *m, const struct cri_monitor_plan *plan, int theirs) {
+        const int descriptors[] = {theirs, plan->mount_namespace};
         nd_autofree char *home = nullptr;
         struct words argv = {};
         struct numbers numbers;
@@ -365,8 +368,8 @@ static struct nd_error *launch(struct cri_monitor *m, const struct cri_monitor_p
                                                         .cgroup = home,
                                                         .deadline_us = start_timeout_us,
                                                         .output_ceiling = ERROR_TEXT,
-                                                        .descriptors = &theirs,
-                                                        .descriptor_count = 1},
+                                                        .descriptors = descriptors,
+                                                        .descriptor_count = plan->mount_namespace > 0 ? 2 : 1},
                                on_started, m, &m->starter);
         nd_vector_done(&argv);
         return error;

@@ -37,6 +37,8 @@ struct cri_monitor_plan {
         /* cgroup of the monitor and the OCI runtime, created here: cri_monitor_home(); "" = the
          * daemon's own */
         const char *cgroup;
+        /* in which `create` runs; 0 or negative = the daemon's own. The caller keeps it */
+        int mount_namespace;
 };
 
 struct cri_monitor_end {

@@ -313,6 +313,33 @@ static void a_missing_directory_fails_the_start([[maybe_unused]] void **state) {
         cri_monitor_free(monitor);
 }
 
+static void an_oci_runtime_does_not_run_outside_its_mount_namespace([[maybe_unused]] void **state) {
+        scratch_directory d = scratch_make();
+        nd_cleanup(seen_done) struct seen seen;
+        nd_autoclose int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+        nd_autofree char *mark = nd_format("%s/ran", d);
+        const char *const create[] = {"/bin/touch", mark, nullptr};
+        struct cri_monitor *monitor;
+
+        seen_open(&seen);
+        expect_ok(cri_monitor_start(seen.loop,
+                                    &(struct cri_monitor_plan) {.program = program(),
+                                                                .id = "test",
+                                                                .uid = getuid(),
+                                                                .gid = getgid(),
+                                                                .directory = d,
+                                                                .create = create,
+                                                                .log_directory = "",
+                                                                .log_path = "",
+                                                                .cgroup = "",
+                                                                .mount_namespace = null},
+                                    &events, &seen, &monitor));
+        await(&seen, seen.failure);
+        expect_error(nd_take_ptr(seen.failure), ND_INTERNAL, "enter the OCI runtime's mount namespace: Invalid argument");
+        assert_int_equal(access(mark, F_OK), -1);
+        cri_monitor_free(monitor);
+}
+
 static void the_next_daemon_reconnects_to_the_monitor([[maybe_unused]] void **state) {
         scratch_directory d = scratch_make();
         nd_cleanup(seen_done) struct seen seen;
@@ -582,6 +609,7 @@ int main(int argc, char **argv) {
                 cmocka_unit_test(a_silent_monitor_fails_the_creation_after_the_grace_period),
                 cmocka_unit_test(a_log_that_cannot_be_opened_is_the_reason_of_a_failure),
                 cmocka_unit_test(a_missing_directory_fails_the_start),
+                cmocka_unit_test(an_oci_runtime_does_not_run_outside_its_mount_namespace),
                 cmocka_unit_test(the_next_daemon_reconnects_to_the_monitor),
                 cmocka_unit_test(a_killed_monitor_is_reported_as_lost_without_an_exit_status),
                 cmocka_unit_test(the_log_is_reopened_on_request),

@@ -4,9 +4,10 @@
  * Theory of operation
  *   The first record already says that directory, mount and OCI runtime state must be undone: one
  *   write instead of three, and undoing what was never made is cheap and rare. A worker then checks
- *   the volumes, builds the root filesystem and writes the spec (bundle.c); the daemon attaches the
- *   root. nodens-mon creates the streams and runs crun create. The namespaces of the process that
- *   it reports are checked (joined-namespaces.c) before the record says CREATED. */
+ *   the volumes, builds the root filesystem in a mount namespace of its own and writes the spec
+ *   (bundle.c). nodens-mon creates the streams and runs crun create in that mount namespace, which
+ *   ends with crun. The namespaces of the process that it reports are checked
+ *   (joined-namespaces.c) before the record says CREATED. */
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -18,7 +19,6 @@
 #include "cri/bundle/pod-files.h"
 #include "cri/bundle/process.h"
 #include "cri/bundle/resources.h"
-#include "cri/bundle/rootfs.h"
 #include "cri/core/events.h"
 #include "cri/core/paths.h"
 #include "cri/core/record.h"
@@ -52,10 +52,11 @@ struct cri_creation {
         struct cri_bundle_report *report; /* shared memory */
         struct nd_layer_owner owner;      /* path "" = none */
         /* Referenced by plan. */
-        char *layers, *pid, *hostname, *hosts, *resolv, *shm;
+        char *layers, *pid, *files, *hostname, *hosts, *resolv, *shm;
         char *namespaces[POD_NAMESPACES];
         /* of another container, open until the OCI runtime has joined it; -EBADF = none */
         int pid_namespace;
+        int mount_namespace; /* for the OCI runtime, until the monitor has it */
         struct cri_bundle_plan plan;
 };
 
@@ -69,8 +70,10 @@ void cri_container_create_free(struct cri_creation *creation) {
         if (creation->report)
                 (void) munmap(creation->report, sizeof *creation->report);
         nd_close_fd(&creation->pid_namespace);
+        nd_close_fd(&creation->mount_namespace);
         free(creation->layers);
         free(creation->pid);
+        free(creation->files);
         free(creation->hostname);
         free(creation->hosts);
         free(creation->resolv);
@@ -142,7 +145,7 @@ struct nd_error *cri_container_create_accept(struct cri_container_operation *ope
                 nd_try(check_mapping(&sandbox->request, request));
         }
         creation = operation->creation = nd_new(struct cri_creation);
-        creation->pid_namespace = -EBADF;
+        creation->pid_namespace = creation->mount_namespace = -EBADF;
         creation->bytes = nd_malloc(length + 1);
         memcpy(creation->bytes, bytes ? bytes : "", bytes ? length : 0);
         creation->length = length;
@@ -242,6 +245,7 @@ static struct nd_error *plan_bundle(struct cri_container_operation *operation) {
                 creation->namespaces[i] =
                         cri_namespaces_path(&parts->config, parts->pins, container->sandbox, (enum cri_pod_namespace) i);
         creation->layers = nd_format("%s/layers", nd_oci_store_root(parts->images));
+        creation->files = cri_pod_files_directory(config, container->sandbox);
         creation->hostname = cri_pod_files_path(config, container->sandbox, POD_HOSTNAME);
         creation->hosts = cri_pod_files_path(config, container->sandbox, POD_HOSTS);
         creation->resolv = cri_pod_files_path(config, container->sandbox, POD_RESOLV);
@@ -257,12 +261,14 @@ static struct nd_error *plan_bundle(struct cri_container_operation *operation) {
                 .volumes = &creation->volumes,
                 .owner = *creation->owner.path ? &creation->owner : nullptr,
                 .pid = creation->pid,
+                .files = creation->files,
                 .hostname = creation->hostname,
                 .hosts = creation->hosts,
                 .resolv = creation->resolv,
                 .shm = creation->shm,
                 .report = creation->report,
                 .build_mntns = parts->build_mntns,
+                .runtime_mntns = parts->runtime_mntns,
         };
         for (unsigned i = 0; i < POD_NAMESPACES; i++)
                 creation->plan.namespaces[i] = creation->namespaces[i];
@@ -281,11 +287,12 @@ static void log_unmapped_owner(const struct cri_container_operation *operation) 
                nd_field("file", path), nd_field("owner", ids));
 }
 
-static struct nd_error *take_bundle(struct cri_container_operation *operation, int tree) {
+static void take_bundle(struct cri_container_operation *operation, int mount_namespace) {
         struct cri_container *container = operation->container;
         const struct cri_bundle_report *report = operation->creation->report;
-        nd_autofree char *directory = cri_path_of_container(&operation->parts->config, container);
 
+        container->image_file = report->image_file;
+        container->image_owner = report->image_owner;
         container->user.uid = report->uid;
         container->user.gid = report->gid;
         for (uint32_t i = 0; i < report->group_count && i < USER_GROUPS_MOST; i++)
@@ -294,7 +301,7 @@ static struct nd_error *take_bundle(struct cri_container_operation *operation, i
                 cri_telemetry_oom_score_clamped(operation->parts->telemetry);
         if (report->unmapped_owner)
                 log_unmapped_owner(operation);
-        return tree >= 0 ? cri_rootfs_attach(tree, directory) : nullptr;
+        operation->creation->mount_namespace = mount_namespace;
 }
 
 /* Whether the worker may have copied layers, which take space in the image store. */
@@ -316,14 +323,13 @@ static void count_copies(const struct cri_container_operation *operation) {
         }
 }
 
-static void on_bundle(struct nd_error *error, int tree, void *userdata) {
+static void on_bundle(struct nd_error *error, int fd, void *userdata) {
         struct cri_container_operation *operation = userdata;
-        nd_autoclose int fd = tree;
 
         operation->worker = nullptr;
         count_copies(operation);
         if (!error)
-                error = take_bundle(operation, fd);
+                take_bundle(operation, fd);
         cri_container_advance(operation, INPUT_DONE, error);
 }
 
@@ -371,6 +377,7 @@ struct nd_error *cri_container_create_monitor(struct cri_container_operation *op
         struct cri_parts *parts = operation->parts;
         const struct cri_sandbox_request *pod = &container->sandbox->request;
         const struct cri_container_request *request = &container->request;
+        nd_autoclose int mount_namespace = nd_take_fd(operation->creation->mount_namespace);
         nd_cleanup(nd_strings_done) struct nd_strings argv = {};
         nd_autofree char *directory = cri_path_of_container_run(&parts->config, container->id);
         nd_autofree char *bundle = cri_path_of_container(&parts->config, container);
@@ -396,6 +403,7 @@ struct nd_error *cri_container_create_monitor(struct cri_container_operation *op
                                          .uid = outside(pod, &pod->uids, container->user.uid),
                                          .gid = outside(pod, &pod->gids, container->user.gid),
                                          .cgroup = container->monitor_cgroup,
+                                         .mount_namespace = mount_namespace,
                                  },
                                  &cri_container_monitor_events, container->life, &container->monitor);
 }

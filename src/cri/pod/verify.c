@@ -7,24 +7,19 @@
  *   By then the container's program runs and may have changed its root, its mounts and its mount
  *   table: it can make each of them large, or slow to read. So the loop reads nothing of the
  *   container itself; it takes the result from memory shared with the worker. The owner of an
- *   image's file is read through the host's own mount of the root, which the container cannot
- *   change, and never across another mount: /proc/<pid>/root is any root that the process has
- *   chosen, a FUSE filesystem under an overlay for example, whose server can block the reader
- *   forever (not even SIGKILL ends that wait). The start time of <pid>, before and after, shows
- *   whether it is still the container's process.
+ *   image's file was read when the root filesystem was built: /proc/<pid>/root is any root that the
+ *   process has chosen, a FUSE filesystem under an overlay for example, whose server can block the
+ *   reader forever (not even SIGKILL ends that wait). The start time of <pid>, before and after,
+ *   shows whether it is still the container's process.
  * Owns       the queue, the worker and the memory shared with it. */
 #include "cri/pod/verify.h"
 
-#include <linux/openat2.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "base/json-member.h"
 #include "base/log.h"
-#include "cri/core/paths.h"
 #include "cri/core/record.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
@@ -45,14 +40,12 @@ struct look {
         const struct cri_container *container;
         char id[POD_ID + 1];
         uint64_t birth;
-        char *root; /* the host's mount of the container's root */
         /* shared memory of VERDICT_CEILING bytes; nullptr = no check is running */
         char *checks_json;
 };
 
 struct cri_verify {
         sd_event *loop;
-        const struct cri_config *config;
         const struct cri_pod_table *pods;
         struct cri_record_store *records;
         sd_event_source *idle;
@@ -187,30 +180,14 @@ void cri_verify_mounts(const char *mountinfo, const struct cri_container_request
         }
 }
 
-/* Opens a file of the image that belongs to root there, as nearly every one does. */
-static int open_inside(const char *root, const char *path) {
-        struct open_how how = {.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
-                               .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS};
-        nd_autoclose int fd = open(root, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+static void verify_owner(const struct cri_container *container, struct cri_verify_checks *ret) {
+        const struct nd_userns_map *uids = &container->sandbox->request.uids;
+        uid_t owner = container->image_owner;
 
-        return fd < 0 ? -errno : (int) syscall(SYS_openat2, fd, path, &how, sizeof how);
-}
-
-static void verify_owner(const char *root, const struct cri_sandbox_request *pod, struct cri_verify_checks *ret) {
-        static const char *const candidates[] = {"etc/passwd", "bin", "usr", "etc"};
-
-        for (size_t i = 0; i < nd_count_of(candidates); i++) {
-                nd_autoclose int fd = open_inside(root, candidates[i]);
-                struct stat st;
-
-                if (fd < 0 || fstat(fd, &st) < 0)
-                        continue;
+        if (container->image_file)
                 add(ret, nd_strdup("image's files"),
-                    st.st_uid >= pod->uids.outside && st.st_uid - pod->uids.outside < pod->uids.count ? VERIFY_PASSED
-                                                                                                      : VERIFY_FAILED,
-                    nd_format("/%s belongs to %u on the host", candidates[i], st.st_uid));
-                return;
-        }
+                    owner >= uids->outside && owner - uids->outside < uids->count ? VERIFY_PASSED : VERIFY_FAILED,
+                    nd_format("/%s belongs to %u on the host", container->image_file, owner));
 }
 
 /* ---- one container ---- */
@@ -238,7 +215,7 @@ static uint64_t birth_of(pid_t pid) {
         return nd_text_parse_u64(text, UINT64_MAX, &birth) < 0 ? 0 : birth;
 }
 
-static void verify_container(const struct cri_container *container, const char *root, struct cri_verify_checks *ret) {
+static void verify_container(const struct cri_container *container, struct cri_verify_checks *ret) {
         const struct cri_sandbox_request *pod = &container->sandbox->request;
         nd_autofree char *uids = read_proc(container->pid, "uid_map"), *gids = read_proc(container->pid, "gid_map"),
                          *cgroup = read_proc(container->pid, "cgroup"), *mounts = read_proc(container->pid, "mountinfo");
@@ -246,7 +223,7 @@ static void verify_container(const struct cri_container *container, const char *
         if (uids && gids && pod->user_namespace) {
                 cri_verify_map("user IDs", uids, &pod->uids, ret);
                 cri_verify_map("group IDs", gids, &pod->gids, ret);
-                verify_owner(root, pod, ret);
+                verify_owner(container, ret);
         }
         if (cgroup)
                 cri_verify_cgroup(cgroup, pod->cgroup_parent, ret);
@@ -264,7 +241,7 @@ static struct nd_error *look_work(void *argument, [[maybe_unused]] int *ret_fd) 
         nd_autofree char *checks_json = nullptr;
 
         if (birth_of(container->pid) == check_job->birth)
-                verify_container(container, check_job->root, &checks);
+                verify_container(container, &checks);
         if (birth_of(container->pid) != check_job->birth) {
                 cri_verify_checks_done(&checks);
                 add(&checks, nd_strdup("process"), VERIFY_UNKNOWN, nd_strdup("the process exited before it could be checked"));
@@ -278,7 +255,6 @@ static struct nd_error *look_work(void *argument, [[maybe_unused]] int *ret_fd) 
 static void look_done(struct look *check_job) {
         if (check_job->checks_json)
                 (void) munmap(check_job->checks_json, CHECKS_CEILING);
-        free(check_job->root);
         *check_job = (struct look) {};
 }
 
@@ -340,10 +316,8 @@ static void on_looked(struct nd_error *error, [[maybe_unused]] int fd, void *use
 
 static struct nd_error *start_look(struct cri_verify *verify, const struct cri_container *container) {
         struct look *check_job = &verify->check_job;
-        nd_autofree char *directory = cri_path_of_container(verify->config, container);
 
-        *check_job = (struct look) {
-                .container = container, .birth = container->pid_birth, .root = nd_format("%s/rootfs", directory)};
+        *check_job = (struct look) {.container = container, .birth = container->pid_birth};
         memcpy(check_job->id, container->id, sizeof check_job->id);
         check_job->checks_json = mmap(nullptr, CHECKS_CEILING, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (check_job->checks_json == MAP_FAILED) {
@@ -386,12 +360,12 @@ void cri_verify_later(struct cri_verify *verify, const struct cri_container *con
         go_on(verify);
 }
 
-struct nd_error *cri_verify_new(sd_event *loop, const struct cri_config *config, const struct cri_pod_table *pods,
-                                struct cri_record_store *records, struct cri_verify **ret) {
+struct nd_error *cri_verify_new(sd_event *loop, const struct cri_pod_table *pods, struct cri_record_store *records,
+                                struct cri_verify **ret) {
         struct cri_verify *verify = nd_new(struct cri_verify);
         int r;
 
-        *verify = (struct cri_verify) {.loop = loop, .config = config, .pods = pods, .records = records};
+        *verify = (struct cri_verify) {.loop = loop, .pods = pods, .records = records};
         r = sd_event_add_defer(loop, &verify->idle, on_idle, verify);
         if (r < 0) {
                 free(verify);

@@ -12,13 +12,11 @@
 #include "base/vector.h"
 #include "cri/core/pod-table.h"
 
-struct cri_config;
 struct cri_record_store;
 struct cri_verify;
 
-[[nodiscard]] struct nd_error *cri_verify_new(sd_event *loop, const struct cri_config *config,
-                                              const struct cri_pod_table *pods, struct cri_record_store *records,
-                                              struct cri_verify **ret);
+[[nodiscard]] struct nd_error *cri_verify_new(sd_event *loop, const struct cri_pod_table *pods,
+                                              struct cri_record_store *records, struct cri_verify **ret);
 void cri_verify_free(struct cri_verify *verify);
 
 /* Checks it in a worker, when the loop is idle. */

@@ -2,6 +2,7 @@
 """Attacks on volumes: on their flags, on the paths that lead to them, on the places where they are mounted, and on what is left of them.
 
 The attacker is root of a pod in a user namespace, often with SYS_ADMIN, and may write to a volume that other containers mount as well."""
+import contextlib
 import json
 import os
 import signal
@@ -11,6 +12,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -124,8 +126,8 @@ class Scene:
     runtime: runtimes.NodensCri
     hook: Path
 
-    def run(self, userns: bool) -> Pod:
-        made = self.pods.sandbox_config("pod", userns, {}, {}, {}, {})
+    def run(self, userns: bool, name: str = "pod") -> Pod:
+        made = self.pods.sandbox_config(name, userns, {}, {}, {}, {})
         request = self.pods.pb.RunPodSandboxRequest(config=made, runtime_handler="hooked")
         pod = Pod(self.pods, self.pods.runtime.RunPodSandbox(request, timeout=TIMEOUT).pod_sandbox_id, made)
         self.pods.made.append(pod)
@@ -226,7 +228,12 @@ def test_a_missing_place_is_made_with_the_rights_of_the_pod_alone(pods: Pods, tm
 # ---- other cases ----
 
 def below(runtime: runtimes.NodensCri) -> list[str]:
-    return [path for path in mount_points() if path.startswith(str(runtime.directory)) and "/containers/" in path]
+    """Mount points in directories of containers that any process of the machine sees."""
+    found: set[str] = set()
+    for table in Path("/proc").glob("[0-9]*/mountinfo"):
+        with contextlib.suppress(OSError):
+            found |= {line.split()[4] for line in table.read_text().splitlines()}
+    return [path for path in found if path.startswith(str(runtime.directory)) and "/containers/" in path]
 
 
 @pytest.mark.parametrize("users", [True, False], ids=["userns", "host-users"])
@@ -247,6 +254,7 @@ def test_a_daemon_that_is_killed_while_the_engine_works_leaves_no_mount(scene: S
         creation.start()
         eventually(reached.exists, 30, "the engine's start")
         assert any(path.endswith("/mounts") for path in below(scene.runtime)), "the case must find something attached"
+        assert not [path for path in mount_points() if "/containers/" in path], "the host must not see it"
         scene.runtime.stop(signal.SIGKILL)
         creation.join(60)
         scene.hook.unlink()
@@ -269,3 +277,58 @@ def test_a_creation_that_fails_leaves_no_mount(pods: Pods, subject: Subject, tmp
     refused(lambda: pod.container(mounts=[pod.mount(tmp_path, "/a")], name="two", security={"seccomp": subject.client.pb.SecurityProfile(
         profile_type=subject.client.pb.SecurityProfile.Localhost, localhost_ref="/no/such/profile")}))
     eventually(lambda: set(below(runtime)) == before, 30, "the end of all mounts")
+
+
+# ---- the engine's mount namespace ----
+
+def seen_by_engine(scene: Scene, pod: Pod, seen: Path, **settings: Any) -> list[str]:
+    """Mount points that the engine finds when it creates a container, which is removed again."""
+    scene.at_creation(f"cut -d' ' -f5 /proc/self/mountinfo > {seen}")
+    pod.container(**settings).remove()
+    return seen.read_text().splitlines()
+
+
+@pytest.mark.parametrize("users", [True, False], ids=["userns", "host-users"])
+def test_the_engine_sees_no_mount_of_another_pod(scene: Scene, tmp_path: Path, users: bool) -> None:
+    """What the engine copies for a container does not depend on how many pods there are, and a flaw of it reaches no other pod."""
+    (tmp_path / "volume").mkdir()
+    pod = scene.run(users)
+    mounts = [pod.mount(tmp_path / "volume", "/mnt")]
+    alone = seen_by_engine(scene, pod, tmp_path / "seen", mounts=mounts)
+    others = [scene.run(users, f"other-{number}") for number in range(3)]
+    for other in others:
+        other.container(mounts=[other.mount(tmp_path / "volume", "/mnt")])
+    again = seen_by_engine(scene, pod, tmp_path / "seen", mounts=mounts)
+    assert [path for path in again if any(other.id in path for other in others)] == []
+    assert [path for path in again if pod.id in path and "/netns/" in path], "the pod's own network namespace is missing"
+    assert len(again) == len(alone)
+
+
+def test_the_engine_sees_what_the_host_mounts_and_unmounts_later(scene: Scene, tmp_path: Path) -> None:
+    """Hooks and devices need it: a driver's directory, for example, may be mounted after the runtime has started."""
+    driver = tmp_path / "driver"
+    driver.mkdir()
+    subprocess.run(["mount", "--bind", str(driver), str(driver)], check=True)
+    try:
+        subprocess.run(["mount", "--make-shared", str(driver)], check=True)
+        scene.runtime.stop(signal.SIGTERM)
+        scene.runtime.start().close()
+        (driver / "root").mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", str(driver / "root")], check=True)
+        pod = scene.run(True)
+        assert str(driver / "root") in seen_by_engine(scene, pod, tmp_path / "seen")
+        subprocess.run(["umount", str(driver / "root")], check=True)
+        assert str(driver / "root") not in seen_by_engine(scene, pod, tmp_path / "seen", name="two")
+    finally:
+        subprocess.run(["umount", "-R", str(driver)], check=True)
+
+
+def test_the_engines_mounts_end_with_the_engine(scene: Scene, tmp_path: Path) -> None:
+    (tmp_path / "volume").mkdir()
+    pod = scene.run(True)
+    one = pod.container(mounts=[pod.mount(tmp_path / "volume", "/mnt")])
+    assert below(scene.runtime) == []
+    assert one.output("cd /mnt && pwd") == "/mnt"
+    scene.runtime.stop(signal.SIGKILL)
+    scene.runtime.start().close()
+    assert one.output("cd /mnt && pwd") == "/mnt" and below(scene.runtime) == []
