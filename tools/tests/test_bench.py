@@ -101,15 +101,24 @@ def test_small_amounts_of_memory_are_not_rounded_away() -> None:
 
 def grown(factor: float) -> list[dict[str, Any]]:
     return [{"pods": pods, "one_more_pod_ms": [factor * 10, factor * 20, factor * 30], "daemon_kb": 1000 * factor, "pods_kb": pods * 100,
-             "restart_s": 0.1 * factor} for pods in (0, 1000)]
+             "restart_s": 0.1 * factor, "idle_cpu_ms": 7 * factor, "asked_ms": {"ListContainers": 3 * factor}} for pods in (10, 1000)]
 
 
 def test_growth_has_a_row_for_each_number_of_pods_with_figures_over_all_rounds() -> None:
     data = {"results": {"containerd": [grown(4), grown(4), grown(40)], "nodens-cri": [grown(1)] * 3}}
-    heading, empty, full = growth.rows(data)
+    heading, few, full = growth.rows(data)
     assert heading[:3] == ["pods", "containerd: one more pod (ms)", "nodens-cri: one more pod (ms)"]
-    assert empty == ["0", "60.0", "10.0", "4.1", "1.0", "400", "100"]
+    assert few == ["10", "60.0", "10.0", "5.1", "2.0", "400", "100", "28.0", "7.0"]
     assert full[0] == "1,000" and full[3:5] == ["106", "103"]
+    assert growth.list_rows(data) == [["request (ms)", "containerd, 2,000 containers", "nodens-cri, 2,000 containers"],
+                                      ["ListContainers", "12.0", "3.0"]]
+    assert growth.ratio(data, 10, 1000) == 1
+
+
+def test_growth_has_no_figures_of_a_runtime_with_more_pods_than_it_was_given() -> None:
+    data = {"results": {"containerd": [grown(4)[:1]], "nodens-cri": [grown(1)]}}
+    assert growth.rows(data)[2] == ["1,000", "-", "10.0", "-", "103", "-", "100", "-", "7.0"]
+    assert growth.list_rows(data)[1] == ["ListContainers", "-", "3.0"]
 
 
 def test_a_report_keeps_the_sections_that_were_not_measured_again() -> None:

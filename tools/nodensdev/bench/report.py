@@ -50,7 +50,7 @@ The first command also builds Kubernetes, containerd and the images, which takes
 <!-- run: none takes an hour -->
 ```sh
 sudo tools/dev bench cri          # 10 minutes in a guest
-sudo tools/dev bench growth       # 10 minutes on the host itself
+sudo tools/dev bench growth       # 20 minutes on the host itself
 sudo tools/dev bench probes
 sudo tools/dev bench images
 sudo tools/dev bench layers
