@@ -32,8 +32,9 @@ def test_privileges_inside_a_pod_are_worth_nothing_outside(person: Person) -> No
 @contextlib.contextmanager
 def device_plugin(person: Person, resource: str, device: str) -> Iterator[None]:
     """The device comes from a device plugin, as on a real node: no pod needs to be privileged for it."""
+    program = (Path(__file__).parent / "device_plugin.py").read_text()
     person.on_node("cat >/run/device-plugin.py; systemd-run --unit=device-plugin --collect "
-                   f"python3 -B /run/device-plugin.py {resource} rw {device}", stdin=(Path(__file__).parent / "device_plugin.py").read_text())
+                   f"python3 -B /run/device-plugin.py {resource} rw {device}", stdin=program)
     try:
         person.until(lambda: person.get("node", "node1")["status"]["allocatable"].get(resource) == "4", "the device plugin")
         yield
