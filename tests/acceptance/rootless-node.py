@@ -16,7 +16,6 @@ KNOWN = {"idle memory of our own processes and the network helper": Miss(
         "the libraries that they load; all other parts, nodens-cri included, have 6 MB")}
 # Points of the issue that have no check here, because what they are about does not exist or was not measured.
 PENDING = (
-    "flannel in place of the list of nodes: its version 0.26.7 does not build without cgo, which the testbed's programs do without",
     "ports away for at most 2 s after each kill, in every run: 3.1 s after a kill of kube-proxy and 3.4 s after one of "
     "the network's unit, each in one of three runs, cause not found; at most 1.8 s in all other runs (docs/rootless.md)",
     "upstream's sets userns and conformance-node on the rootless node: not run to their end; node: 249 of 250, the last one after a fix",
@@ -82,6 +81,11 @@ def pair(proof: Proof) -> None:
 @check("two nodes of alice with containerd", full_only=True)
 def pair_containerd(proof: Proof) -> None:
     scenarios(proof, "rootless-nodes-containerd")
+
+
+@check("two nodes of alice that flannel connects, in place of the list of nodes", full_only=True)
+def pair_flannel(proof: Proof) -> None:
+    scenarios(proof, "rootless-nodes-flannel")
 
 
 @check("the network of pods of several nodes: MTU, changes of the list, kills, forged frames")

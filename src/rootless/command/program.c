@@ -119,6 +119,12 @@
                  .argument = "DIRECTORY[:DIRECTORY...]",                                                                      \
                  .values = ND_VALUES_DIRECTORY,                                                                               \
                  .help = "Directories with kubelet, kube-proxy, containerd and CNI plugins besides /usr and /opt"},           \
+                {.name = "cni",                                                                                               \
+                 .kind = ND_OPTION_TEXT,                                                                                      \
+                 .offset = FIELD(cni),                                                                                        \
+                 .argument = "FILE",                                                                                          \
+                 .values = ND_VALUES_FILE,                                                                                    \
+                 .help = "CNI network configuration list for the node's pods, instead of a bridge with NAT"},                 \
                 {.name = "peers",                                                                                             \
                  .kind = ND_OPTION_TEXT,                                                                                      \
                  .offset = FIELD(peers),                                                                                      \

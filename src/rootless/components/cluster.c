@@ -40,6 +40,7 @@ void rootless_cluster_done(struct rootless_cluster *cluster) {
         free(cluster->path);
         rootless_overlay_plan_done(&cluster->overlay);
         free(cluster->cdi);
+        rootless_cni_list_done(&cluster->cni_list);
         free(cluster->no_pod_ids);
         free(cluster->broker);
         nd_strings_done(&cluster->dns);
@@ -214,23 +215,29 @@ struct nd_error *rootless_cluster_find(const struct rootless_cluster *c, const c
         return nullptr;
 }
 
-static struct nd_error *check_plugins(const struct rootless_cluster *c) {
-        static const char *const plugins[] = {"bridge", "host-local", "loopback", "portmap"};
+static struct nd_error *check_plugin(const struct rootless_cluster *c, const char *plugin) {
+        nd_autofree char *found = nullptr;
 
-        for (size_t i = 0; i < nd_count_of(plugins); i++) {
-                nd_autofree char *found = nullptr;
-
-                nd_vector_each (directory, &c->cni) {
-                        if (!found)
-                                found = find_in(c, *directory, plugins[i]);
-                }
+        nd_vector_each (directory, &c->cni) {
                 if (!found)
-                        return nd_error_new(
-                                ND_NOT_FOUND, 0,
-                                "CNI plugin '%s' is not installed (Debian package containernetworking-plugins); name "
-                                "the directory that it is in with --programs",
-                                plugins[i]);
+                        found = find_in(c, *directory, plugin);
         }
+        if (!found)
+                return nd_error_new(ND_NOT_FOUND, 0,
+                                    "CNI plugin '%s' is not installed (Debian package containernetworking-plugins); name "
+                                    "the directory that it is in with --programs",
+                                    plugin);
+        return nullptr;
+}
+
+static struct nd_error *check_plugins(const struct rootless_cluster *c) {
+        static const char *const own[] = {"bridge", "host-local", "portmap"};
+
+        nd_try(check_plugin(c, "loopback"));
+        nd_vector_each (plugin, &c->cni_list.plugins)
+                nd_try(check_plugin(c, *plugin));
+        for (size_t i = 0; !c->cni_list.text && i < nd_count_of(own); i++)
+                nd_try(check_plugin(c, own[i]));
         return nullptr;
 }
 
@@ -281,6 +288,8 @@ struct nd_error *rootless_cluster_check(const struct rootless_config *config, co
         nd_try(take_programs(config, &c));
         if (config->cdi)
                 nd_try(take_cdi(config->cdi, &c));
+        if (config->cni)
+                nd_try(nd_error_wrap(rootless_cni_list_read(config->cni, &c.cni_list), "--cni"));
         nd_try(check_plugins(&c));
         nd_try(choose_broker(config, &c));
         *ret = nd_take(c, (struct rootless_cluster) {});

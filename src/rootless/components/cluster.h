@@ -2,6 +2,7 @@
 /* cluster.h - the checked settings of Kubernetes in a node, and where its programs are */
 #pragma once
 
+#include "rootless/components/cni-list.h"
 #include "rootless/components/credentials.h"
 #include "rootless/node/overlay-plan.h"
 #include "rootless/node/settings.h"
@@ -12,7 +13,7 @@ enum rootless_runtime {
         RUNTIME_CONTAINERD,
 };
 
-/* The bridge of the pods. kube-proxy recognizes their traffic by it. */
+/* The bridge of the pods, without --cni. kube-proxy recognizes their traffic by it. */
 #define CLUSTER_BRIDGE "nodens0"
 /* Of registries, by default. */
 #define CLUSTER_REGISTRY_PORTS "443"
@@ -50,6 +51,7 @@ struct rootless_cluster {
         char *path;                           /* PATH of the components */
         char *cdi;                            /* a directory with CDI files; nullptr = none */
         struct nd_strings cni;                /* directories with CNI plugins, in order of search */
+        struct rootless_cni_list cni_list;    /* of --cni */
         struct rootless_credentials credentials;
         struct rootless_plane plane;
         /* Stands for the host's root when programs are looked up; "" but in tests. */

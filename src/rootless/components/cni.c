@@ -5,6 +5,8 @@
 
 #include "base/json.h"
 
+#define CONFLIST "/etc/cni/net.d/10-nodens.conflist"
+
 enum { CONFLIST_BYTES = 16 * 1024 };
 
 static void add_bridge(struct nd_json_out *out, const struct rootless_cluster *cluster) {
@@ -39,6 +41,10 @@ struct nd_error *rootless_cni_files(const struct rootless_cluster *cluster, stru
         nd_autotext struct nd_text text = ND_TEXT(CONFLIST_BYTES);
         struct nd_json_out out = {.text = &text, .indent = 1};
 
+        if (cluster->cni_list.text) {
+                rootless_bindplan_add_text(plan, CONFLIST, cluster->cni_list.text, 0644);
+                return nullptr;
+        }
         nd_json_open(&out, nullptr, '{');
         nd_json_string(&out, "cniVersion", "1.0.0");
         nd_json_string(&out, "name", "nodens");
@@ -53,6 +59,6 @@ struct nd_error *rootless_cni_files(const struct rootless_cluster *cluster, stru
         nd_json_close(&out, ']');
         nd_json_close(&out, '}');
         nd_text_add(&text, "\n");
-        rootless_bindplan_add_text(plan, "/etc/cni/net.d/10-nodens.conflist", nd_text_get(&text), 0644);
+        rootless_bindplan_add_text(plan, CONFLIST, nd_text_get(&text), 0644);
         return nullptr;
 }

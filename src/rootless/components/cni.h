@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cni.h - the pods' network inside a node: a bridge with NAT */
+/* cni.h - the pods' network inside a node: a bridge with NAT, or what --cni gives */
 #pragma once
 
 #include "rootless/components/cluster.h"

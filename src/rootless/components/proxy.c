@@ -20,6 +20,8 @@ static struct nd_error *proxy_argv(const struct rootless_cluster *cluster, struc
 }
 
 static void add_config(struct nd_json_out *out, const struct rootless_cluster *cluster) {
+        const char *bridge = cluster->cni_list.text ? cluster->cni_list.bridge : CLUSTER_BRIDGE;
+
         nd_json_open(out, nullptr, '{');
         nd_json_string(out, "apiVersion", "kubeproxy.config.k8s.io/v1alpha1");
         nd_json_string(out, "kind", "KubeProxyConfiguration");
@@ -28,10 +30,12 @@ static void add_config(struct nd_json_out *out, const struct rootless_cluster *c
         nd_json_open(out, "clientConnection", '{');
         nd_json_string(out, "kubeconfig", KUBECONFIG);
         nd_json_close(out, '}');
-        nd_json_string(out, "detectLocalMode", "BridgeInterface");
-        nd_json_open(out, "detectLocal", '{');
-        nd_json_string(out, "bridgeInterface", CLUSTER_BRIDGE);
-        nd_json_close(out, '}');
+        if (bridge) {
+                nd_json_string(out, "detectLocalMode", "BridgeInterface");
+                nd_json_open(out, "detectLocal", '{');
+                nd_json_string(out, "bridgeInterface", bridge);
+                nd_json_close(out, '}');
+        }
         /* These sysctls belong to the host; 0 leaves them alone. */
         nd_json_open(out, "conntrack", '{');
         nd_json_number(out, "maxPerCore", 0);

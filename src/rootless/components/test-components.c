@@ -278,6 +278,61 @@ static void kube_proxy_leaves_the_hosts_sysctls_alone([[maybe_unused]] void **st
         assert_true(find(&plan, "/etc/nodens/certs.d")->read_only && find(&plan, "/etc/nodens/certs.d")->optional);
 }
 
+static void make_with_list(const char *top, const char *list, struct rootless_bindplan *plan) {
+        struct rootless_config config = settings(top);
+        nd_autofree char *join = config.join, *path = nd_format("%s/list", top);
+        nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+
+        scratch_text(top, "list", list);
+        config.cni = path;
+        make(top, &config, &cluster, plan);
+}
+
+static void a_network_of_the_users_own_takes_the_place_of_the_bridge([[maybe_unused]] void **state) {
+        static const char list[] =
+                "{\"cniVersion\":\"1.0.0\",\"name\":\"x\",\"plugins\":[{\"type\":\"bridge\",\"bridge\":\"br7\","
+                "\"ipam\":{\"type\":\"host-local\"}}]}",
+                          other[] = "{\"cniVersion\":\"1.0.0\",\"name\":\"x\",\"plugins\":[{\"type\":\"loopback\"}]}";
+        scratch_directory top = machine();
+        nd_cleanup(rootless_bindplan_done) struct rootless_bindplan plan = {}, without = {};
+        nd_autojson yyjson_doc *proxy = nullptr, *without_bridge = nullptr;
+
+        make_with_list(top, list, &plan);
+        assert_string_equal(find(&plan, "/etc/cni/net.d/10-nodens.conflist")->source, list);
+        proxy = parse(&plan, "/etc/kubernetes/kube-proxy.yaml");
+        assert_string_equal(string_at(proxy, "/detectLocal/bridgeInterface"), "br7");
+        make_with_list(top, other, &without);
+        without_bridge = parse(&without, "/etc/kubernetes/kube-proxy.yaml");
+        assert_null(yyjson_doc_ptr_get(without_bridge, "/detectLocalMode"));
+}
+
+static void networks_that_are_no_list_are_refused([[maybe_unused]] void **state) {
+        static const struct {
+                const char *list;
+                enum nd_error_code code;
+                const char *message;
+        } wrong[] = {
+                {"[]", ND_INVALID, "it needs name"},
+                {"{\"cniVersion\":\"1.0.0\",\"name\":\"x\",\"plugins\":[]}", ND_INVALID, "it needs name"},
+                {"{\"name\":\"x\",\"plugins\":[{\"type\":\"bridge\"}]}", ND_INVALID, "it needs name"},
+                {"{\"cniVersion\":\"1.0.0\",\"name\":\"x\",\"plugins\":[{\"type\":\"../sh\"}]}", ND_INVALID, "no valid type"},
+                {"{\"cniVersion\":\"1.0.0\",\"name\":\"x\",\"plugins\":[{\"type\":\"bridge\",\"bridge\":\"a/b\"}]}",
+                 ND_INVALID, "network interface"},
+                {"{\"cniVersion\":\"1.0.0\",\"name\":\"x\",\"plugins\":[{\"type\":\"absent\"}]}", ND_NOT_FOUND, "'absent'"},
+        };
+        scratch_directory top = machine();
+
+        for (size_t i = 0; i < nd_count_of(wrong); i++) {
+                struct rootless_config config = settings(top);
+                nd_autofree char *join = config.join, *path = nd_format("%s/list", top);
+                nd_cleanup(rootless_cluster_done) struct rootless_cluster cluster = {};
+
+                scratch_text(top, "list", wrong[i].list);
+                config.cni = path;
+                expect_error(rootless_cluster_check(&config, top, &cluster), wrong[i].code, wrong[i].message);
+        }
+}
+
 static void pods_have_the_mtu_of_a_helpers_tap([[maybe_unused]] void **state) {
         static const enum rootless_net_driver drivers[] = {NET_DRIVER_PASTA, NET_DRIVER_SLIRP, NET_DRIVER_LXC,
                                                            NET_DRIVER_HOST};
@@ -583,6 +638,8 @@ int main(void) {
                 cmocka_unit_test(both_runtimes_find_the_users_cdi_files),
                 cmocka_unit_test(without_cgroups_the_kubelet_makes_none),
                 cmocka_unit_test(kube_proxy_leaves_the_hosts_sysctls_alone),
+                cmocka_unit_test(a_network_of_the_users_own_takes_the_place_of_the_bridge),
+                cmocka_unit_test(networks_that_are_no_list_are_refused),
                 cmocka_unit_test(pods_have_the_mtu_of_a_helpers_tap),
                 cmocka_unit_test(credentials_are_inlined_by_context),
                 cmocka_unit_test(the_controllers_credentials_stay_outside),

@@ -14,19 +14,13 @@ static const struct text_setting {
         size_t field;  /* in struct rootless_config */
 } texts[] = {
 #define TEXT(variable, name) {variable, offsetof(struct rootless_settings, name), offsetof(struct rootless_config, name)}
-        TEXT("NODENS_BIND", bind),
-        TEXT("NODENS_JOIN", join),
-        TEXT("NODENS_RUNTIME", runtime),
-        TEXT("NODENS_NODE_NAME", node_name),
-        TEXT("NODENS_NODE_IP", node_ip),
-        TEXT("NODENS_LABELS", labels),
-        TEXT("NODENS_POD_CIDR", pod_cidr),
-        TEXT("NODENS_CLUSTER_DNS", cluster_dns),
-        TEXT("NODENS_PROGRAMS", programs),
-        TEXT("NODENS_PEERS", peers),
-        TEXT("NODENS_DEVICES", devices),
-        TEXT("NODENS_CDI", cdi),
-        TEXT("NODENS_REGISTRY_PORTS", registry_ports),
+        TEXT("NODENS_BIND", bind),         TEXT("NODENS_JOIN", join),
+        TEXT("NODENS_RUNTIME", runtime),   TEXT("NODENS_NODE_NAME", node_name),
+        TEXT("NODENS_NODE_IP", node_ip),   TEXT("NODENS_LABELS", labels),
+        TEXT("NODENS_POD_CIDR", pod_cidr), TEXT("NODENS_CLUSTER_DNS", cluster_dns),
+        TEXT("NODENS_PROGRAMS", programs), TEXT("NODENS_PEERS", peers),
+        TEXT("NODENS_DEVICES", devices),   TEXT("NODENS_CDI", cdi),
+        TEXT("NODENS_CNI", cni),           TEXT("NODENS_REGISTRY_PORTS", registry_ports),
         TEXT("NODENS_API_PORT", api_port),
 #undef TEXT
 };
@@ -134,6 +128,12 @@ static struct nd_error *choose_cluster(const struct rootless_settings *settings,
                                     rootless_net_driver_name(config->net));
         if (config->peers && config->peers[0] != '/')
                 return nd_error_new(ND_INVALID, 0, "list of nodes '%s' is not an absolute path", config->peers);
+        if (config->cni && config->cni[0] != '/')
+                return nd_error_new(ND_INVALID, 0, "CNI configuration '%s' is not an absolute path", config->cni);
+        if (config->cni && (config->peers || config->pod_cidr))
+                return nd_error_new(ND_INVALID, 0,
+                                    "--cni and %s exclude each other: both say what network the node's pods have",
+                                    config->peers ? "--peers" : "--pod-cidr");
         return nullptr;
 }
 

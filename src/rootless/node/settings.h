@@ -21,6 +21,7 @@
  *      --cluster-dns   NODENS_CLUSTER_DNS  10.96.0.10
  *      --max-pods      NODENS_MAX_PODS     110
  *      --programs      NODENS_PROGRAMS     none: /usr and /opt
+ *      --cni           NODENS_CNI          none: a bridge with NAT
  *      --peers         NODENS_PEERS        none: pods of other nodes are not reached
  *      --offset        NODENS_OFFSET       0
  *      --cdi           NODENS_CDI          none: /etc/cdi and /var/run/cdi
@@ -55,6 +56,7 @@ struct rootless_settings {
         const char *node_ip;
         const char *labels;
         const char *pod_cidr;
+        const char *cni;
         const char *cluster_dns;
         const char *programs;
         const char *peers;
@@ -99,6 +101,7 @@ struct rootless_config {
         char *node_ip;
         char *labels;
         char *pod_cidr;
+        char *cni; /* absolute path of a network configuration list */
         char *cluster_dns;
         char *programs; /* directories, separated by colons */
         char *peers;    /* absolute path of the list of nodes; nullptr = the node has no peers */

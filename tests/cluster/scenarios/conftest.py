@@ -29,6 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--kubelets", help="which older kubelets, divided by commas (default: all)")
     parser.addoption("--kills", type=int, default=1, help="of each part of a rootless node (default: 1)")
     parser.addoption("--api-away", type=int, default=30, help="seconds that the API server does not answer a rootless node (default: 30)")
+    parser.addoption("--flannel", action="store_true", help="connect pods of two rootless nodes by flannel, not by a list")
     parser.addoption("--ooms", type=int, default=100, help="containers that are killed for their memory (default: 100)")
 
 

@@ -351,6 +351,8 @@ SUITES = {
                             pytest_on_machine("tests/cluster/scenarios/rootless/test_two_nodes.py"), default=False),
     "rootless-nodes-containerd": Suite("rootless-nodes with containerd", pytest_on_machine(
         "tests/cluster/scenarios/rootless/test_two_nodes.py", "--runtime", "containerd"), default=False),
+    "rootless-nodes-flannel": Suite("rootless-nodes with flannel", pytest_on_machine(
+        "tests/cluster/scenarios/rootless/test_two_nodes.py", "--flannel"), default=False),
     "rootless-node-attacks": Suite("root of a rootless node and its pods attack the user's account", pytest_on_machine(
         "tests/cluster/scenarios/rootless/test_attacks_root.py", "tests/cluster/scenarios/rootless/test_attacks_pods.py"), default=False),
     "rootless-node-kills": Suite("50 kills of each part of a rootless node; two minutes without an API server",

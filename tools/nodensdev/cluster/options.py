@@ -60,6 +60,7 @@ class Options:
     rootless: bool = False             # nodes of the user alice, by nodens-rootless
     join: bool = True                  # False: rootless hosts are prepared, and alice has not started her node
     subordinate_ids: int = 65536       # of alice
+    flannel: bool = False              # of rootless nodes: their CNI configuration leaves other nodes to flannel, which is not started
     rootless_args: tuple[str, ...] = ()    # more words for `nodens-rootless up`
 
     def plane_programs(self) -> str:

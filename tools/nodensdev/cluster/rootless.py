@@ -21,6 +21,7 @@ USER, UID = "alice", 1000
 HOME = f"/home/{USER}"
 FIRST_ID = 100000          # of alice's subordinate IDs, as adduser gives them
 POD_NETWORK = "10.244.{}.0/24"
+LINK_MTU, FLANNEL_PORT = 1500, 8472
 PROFILE = "/usr/local/etc/apparmor.d/nodens-rootless"
 PROGRAMS = ("kubelet", "kube-proxy", "kubectl")
 OTHER_PROGRAMS = f"{HOME}/kubernetes"      # those of another version than the control plane's
@@ -192,8 +193,21 @@ def join_command(options: Options, number: int) -> list[str]:
     programs = ["--programs", OTHER_PROGRAMS] if options.kubelet else []
     return ["nodens-rootless", "up", "--join", f"{HOME}/join.kubeconfig", "--runtime", RUNTIMES[options.runtime],
             "--node-name", addresses.node_name(number), "--node-ip", addresses.node(number),
-            "--cdi", CDI, "--pod-cidr", POD_NETWORK.format(number), "--cluster-dns", addresses.CLUSTER_DNS,
-            *(["--peers", f"{HOME}/nodes"] if options.nodes > 1 else []), *programs, *options.rootless_args]
+            "--cdi", CDI, "--cluster-dns", addresses.CLUSTER_DNS, *network_arguments(options, number), *programs, *options.rootless_args]
+
+
+def network_arguments(options: Options, number: int) -> list[str]:
+    if options.flannel:
+        return ["--cni", f"{HOME}/flannel.conflist", "--mtu", str(LINK_MTU), "--publish", f"{FLANNEL_PORT}/udp"]
+    return ["--pod-cidr", POD_NETWORK.format(number), *(["--peers", f"{HOME}/nodes"] if options.nodes > 1 else [])]
+
+
+def flannel_network(number: int) -> str:
+    """The network of a node's pods beside flannel, which masquerades."""
+    bridge = {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": True, "mtu": LINK_MTU - 50,
+              "ipam": {"type": "host-local", "ranges": [[{"subnet": POD_NETWORK.format(number)}]], "routes": [{"dst": "0.0.0.0/0"}]}}
+    return json.dumps({"cniVersion": "1.0.0", "name": "flannel",
+                       "plugins": [bridge, {"type": "portmap", "capabilities": {"portMappings": True}}]})
 
 
 def peers(options: Options) -> str:
@@ -216,6 +230,7 @@ def files(options: Options, number: int, directory: Path, site: registry.Site | 
         f"{HOME[1:]}/join": "#!/bin/sh\nexec " + shlex.join(join_command(options, number)) + "\n",
         f"{HOME[1:]}/join.kubeconfig": kubeconfig(directory, name),
         f"{HOME[1:]}/nodes": peers(options),
+        f"{HOME[1:]}/flannel.conflist": flannel_network(number),
         f"{CDI[1:]}/story.json": json.dumps(CDI_FILE),
     }
     return found | (registry_files(site, options.runtime) if site else {})

@@ -39,6 +39,7 @@ class Recipe:
     version_of: str | None = None           # the required module whose version the programs report
     stamps: tuple[str, ...] = ()            # the variables that it goes into
     cgo: bool = field(default=False, repr=False)             # loads a C library at run time, whose symbols are unresolved until then
+    static_cgo: bool = field(default=False, repr=False)      # has parts in C, and is linked statically as all the rest
     version: str | None = field(default=None, repr=False)    # a version to report instead
     tags: tuple[str, ...] = field(default=(), repr=False)     # Go's build tags
     c_library: str = field(default="", repr=False)            # pkg-config's name of a library that is linked, statically as all the rest
@@ -48,7 +49,8 @@ class Recipe:
     def text(self) -> str:
         """What the key of the cache depends on."""
         linked = repr((self.tags, self.c_library, self.c_program)) if self.tags or self.c_library or self.c_program else ""
-        return repr(self) + (f" as {self.version}" if self.version else "") + (f" with cgo {LAZY}" if self.cgo else "") + linked
+        return repr(self) + (f" as {self.version}" if self.version else "") + (f" with cgo {LAZY}" if self.cgo else "") \
+            + (" with static cgo" if self.static_cgo else "") + linked
 
 
 def recipes() -> dict[str, Recipe]:
@@ -123,7 +125,7 @@ def make(name: str, path: Path) -> None:
         if recipe.c_library:
             need_c_library(recipe)
         if recipe.programs:
-            go(["build", *flags, "-o", f"{path}/", *recipe.programs], work, recipe.cgo or bool(recipe.c_library))
+            go(["build", *flags, "-o", f"{path}/", *recipe.programs], work, recipe.cgo or recipe.static_cgo or bool(recipe.c_library))
         if recipe.test:
             import_path, program = recipe.test
             go(["test", "-c", "-vet=off", *flags, "-o", str(path / program), import_path], work)
@@ -160,7 +162,7 @@ def link_flags(recipe: Recipe, work: Path) -> str:
     version = recipe.version
     if not version and recipe.version_of:
         version = go(["list", "-m", "-f", "{{.Version}}", recipe.version_of], work).strip()
-    linking = [LAZY] if recipe.cgo else ["-linkmode external -extldflags -static"] if recipe.c_library else []
+    linking = [LAZY] if recipe.cgo else ["-linkmode external -extldflags -static"] if recipe.c_library or recipe.static_cgo else []
     return " ".join([STRIP, *linking, *(f"-X {variable}={version}" for variable in recipe.stamps if version)])
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Container images, made here.
 
-For tests: upstream's (`e2e`), the project's own (`own`), engines that run in a container (`podman`, `engines`, `buildkit`) and a rootless
-node that does (`node`). For clusters: nodens-guard (`guard`).
+For tests: upstream's (`e2e`), the project's own (`own`), engines that run in a container (`podman`, `engines`, `buildkit`), a rootless
+node that does (`node`), and a network of such nodes (`flannel`). For clusters: nodens-guard (`guard`).
 
     archive = images.archive("e2e")     # an OCI archive for `ctr images import`
     layout = images.layout("own")       # the same, unpacked, for pushing
@@ -15,12 +15,12 @@ from types import ModuleType
 
 from ..command import Command, Failure
 from ..env import cache, machine
-from . import buildkit, debian, engines, guard, layer, node, own, podman, upstream
+from . import buildkit, debian, engines, flannel, guard, layer, node, own, podman, upstream
 from . import layout as layout_module
 from .layout import Layout
 
 SETS: dict[str, ModuleType] = {"e2e": upstream, "own": own, "podman": podman, "engines": engines, "buildkit": buildkit,
-                               "node": node, "guard": guard}
+                               "flannel": flannel, "node": node, "guard": guard}
 SERVED = ("e2e", "own")    # by a registry by default: what tests of pulls need
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two rootless nodes on two hosts, with a list of each other: `tools/dev test rootless-nodes`."""
+"""Two rootless nodes on two hosts, with a list of each other: `tools/dev test rootless-nodes`; or with flannel."""
+import json
 import os
 import uuid
 from collections.abc import Iterator
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 from alice import READY, Alice
 from nodensdev import cluster
-from nodensdev.cluster import addresses
+from nodensdev.cluster import addresses, rootless
+from nodensdev.cluster.bringup import checked_kubectl
+from nodensdev.images import flannel
 from nodensdev.project import TOP
 from nodenstest.people import AGNHOST, FOREVER, container, pod_spec
 from nodenstest.scenario import running_cluster
@@ -32,9 +35,23 @@ for attempt in range(10):
 def running(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
     kernel = request.config.getoption("--kernel")
     options = cluster.Options(name=f"pair-{os.getpid()}", runtime=request.config.getoption("--runtime"), nodes=len(NODES),
-                              kernel="uml-nft" if kernel == "uml" else kernel, rootless=True, timeout=1500)
+                              kernel="uml-nft" if kernel == "uml" else kernel, rootless=True, timeout=1500,
+                              flannel=request.config.getoption("--flannel"),
+                              images=("e2e", "flannel") if request.config.getoption("--flannel") else ("e2e",))
     with running_cluster(request.config.getoption("--cluster"), options, TOP / "build/rootless-nodes" / options.runtime) as made:
+        if options.flannel:
+            start_flannel(made)
         yield made
+
+
+def start_flannel(one: cluster.Cluster) -> None:
+    """Docs/rootless-nodes.md, with a control plane that does not assign networks to Nodes by itself."""
+    for number in NODES:
+        network = json.dumps({"spec": {"podCIDR": rootless.POD_NETWORK.format(number), "podCIDRs": [rootless.POD_NETWORK.format(number)]}})
+        checked_kubectl(one, "patch", "node", addresses.node_name(number), "-p", network)
+    manifest = (TOP / "docs/examples/flannel.yaml").read_text().replace("registry.example/flannel:1", flannel.IMAGE)
+    checked_kubectl(one, "apply", "-f", "-", stdin=manifest)
+    checked_kubectl(one, "rollout", "status", "daemonset/flannel", "--namespace=kube-flannel", "--timeout=300s")
 
 
 @pytest.fixture(scope="module")
