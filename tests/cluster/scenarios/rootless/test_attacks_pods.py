@@ -98,7 +98,7 @@ def test_the_strongest_pod_does_not_see_the_users_files(attackers: Alice) -> Non
     """Privileged, in all of the node's namespaces, with its root directory: it is root of the node, and not more."""
     assert "kubelet.yaml" in run(attackers, "strong", "ls /host/etc/kubernetes"), "it is in the node's root directory"
     assert "kubelet" in run(attackers, "strong", "cat /proc/[0-9]*/comm"), "and sees the node's processes"
-    fails(attackers, "strong", f"ls -d /host{HOME}", f"ls /host{HOME}/join.kubeconfig", f"ls /proc/1/root{HOME}/.ssh",
+    fails(attackers, "strong", f"ls /host{HOME}/.bashrc", f"ls /host{HOME}/join.kubeconfig", f"ls /proc/1/root{HOME}/.ssh",
           f"ls /host{RUNTIME}/bus", f"ls /host{RUNTIME}/systemd", f"ls /host{RUNTIME}/openssh_agent",
           f"ls /host{RUNTIME}/nodens/default/controller.kubeconfig",
           f"ls /host{RUNTIME}/nodens/default/holder.sock", "find /host -xdev -name join.kubeconfig | grep .",
@@ -109,22 +109,22 @@ def test_the_strongest_pod_does_not_change_the_host(attackers: Alice) -> None:
     fails(attackers, "strong", "touch /host/usr/evil", "mount -o remount,rw /host/usr && touch /host/usr/evil",
           "chroot /host mount -o remount,bind,rw /usr", "chroot /host umount /usr",
           "mknod /tmp/disk b 98 0 && dd if=/tmp/disk of=/dev/null count=1", "ls /dev/ubda", "echo 99 >/proc/sys/kernel/panic",
-          "echo b >/proc/sysrq-trigger", "echo '|/tmp/x' >/proc/sys/kernel/core_pattern", "chroot /host nsenter -t 1 -m ls /home/alice",
+          "echo b >/proc/sysrq-trigger", "echo '|/tmp/x' >/proc/sys/kernel/core_pattern", "chroot /host nsenter -t 1 -m ls /home/alice/.bashrc",
           "chroot /host insmod /dev/null", "chroot /host date -s 2000-01-01", "chroot /host sh -c 'echo max >/sys/fs/cgroup/../memory.max'",
           "echo -1000 >/proc/self/oom_score_adj")
 
 
 def test_a_host_path_of_the_home_directory_is_not_the_users(attackers: Alice) -> None:
-    """The kubelet would create the directory, in the node."""
+    """The directory is one of the node. It has the directory that alice shares by `up --cdi`, and nothing else of hers."""
     attackers.on_host("test -e ~/.bashrc")
     attackers.pod("home", container("ls -A /home; echo evil >/home/evil; sleep 100000",
                                     volumeMounts=[{"name": "home", "mountPath": "/home"}]),
                   volumes=[{"name": "home", "hostPath": {"path": HOME, "type": "DirectoryOrCreate"}}])
     attackers.ready("home")
-    assert attackers.log("home").strip() == "", "the directory is empty"
+    assert attackers.log("home").strip() == "cdi"
     assert attackers.on_host("ls ~/evil 2>/dev/null || echo absent").strip() == "absent"
     attackers.kubectl("delete", "pod", "home", "--grace-period=0", "--force")
-    attackers.in_node(f"rm -r {HOME}")
+    attackers.in_node(f"rm {HOME}/evil")
 
 
 @pytest.mark.parametrize(("path", "kind"), [(f"{RUNTIME}/bus", "Socket"), (f"{RUNTIME}/openssh_agent", "Socket"),

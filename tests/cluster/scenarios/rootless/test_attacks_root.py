@@ -20,7 +20,9 @@ def test_the_home_directory_cannot_be_reached_by_any_path(alice: Alice) -> None:
     alice.on_host("test -s ~/join.kubeconfig")
     said = inside(alice, f"""
 names = ("join.kubeconfig", ".bashrc", "authorized_keys")
-attempt("home", lambda: os.listdir({HOME!r}))
+if set(os.listdir({HOME!r})) - {{"cdi"}}: print("GOT", os.listdir({HOME!r}))       # `up --cdi` shares it
+attempt("change what is shared", lambda: open({HOME!r} + "/cdi/evil", "w"))
+attempt("remove what is shared", lambda: os.unlink({HOME!r} + "/cdi/story.json"))
 for pid in processes():
     for link in ("root", "cwd"):
         for up in ("", "/..", "/../../../.."):
@@ -550,8 +552,8 @@ for pid in processes():
     assert all(one.get("_PID") != "1" for one in entries)
 
 
-def test_the_port_controllers_socket_is_the_only_one_of_the_host(alice: Alice) -> None:
-    """Servers outside see root of the node as alice (SO_PEERCRED): there is one, which expects the node."""
+def test_the_port_controller_and_the_broker_are_the_only_servers_of_the_host(alice: Alice) -> None:
+    """Servers outside see root of the node as alice (SO_PEERCRED): there are two, which expect the node."""
     said = inside(alice, """
 import subprocess
 own = {int(line.split()[6]): line.split()[7] for line in open("/proc/net/unix").read().splitlines()[1:] if len(line.split()) > 7}
@@ -562,7 +564,7 @@ for path in sorted(set(paths)):
 """)
     foreign = set(re.findall(r"^socket (\S+)", said, re.MULTILINE))
     of_kubernetes = {path for path in foreign if path.startswith(("/run/nodens-components/", "/var/lib/kubelet/"))}
-    assert foreign - of_kubernetes == {f"{RUNTIME}/nodens/default/api/api.sock"}, said
+    assert foreign - of_kubernetes == {f"{RUNTIME}/nodens/default/api/{name}.sock" for name in ("api", "broker")}, said
 
 
 def test_netlink_does_not_reach_the_hosts_kernel_services(alice: Alice) -> None:
