@@ -43,7 +43,8 @@ def own(proof: Proof) -> None:
     scenarios(proof, "rootless-node")
 
 
-@check("kubelets 1.37.1 and 1.36.3: RunningInUserNamespace and KubeletInUserNamespace by default since 1.37, serverTLSBootstrap")
+@check("kubelets 1.37.1 and 1.36.3: RunningInUserNamespace and KubeletInUserNamespace by default since 1.37, serverTLSBootstrap",
+       full_only=True)
 def minors(proof: Proof) -> None:
     scenarios(proof, "rootless-minors")
 
@@ -68,7 +69,7 @@ def operation(proof: Proof) -> None:
         proof.figure(name, counts[0] if counts else "none")
 
 
-@check("the same with containerd")
+@check("the same with containerd", full_only=True)
 def containerd(proof: Proof) -> None:
     scenarios(proof, "rootless-node-containerd")
 
