@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "net/certificate-expiry.h"
-#include "sys/file-stamps.h"
+#include "net/file-stamps.h"
 
 enum {
         READINGS = 3, /* at a time, of files that change while they are read */

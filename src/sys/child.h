@@ -80,6 +80,3 @@ void nd_child_kill(struct nd_child *child);
 
 /* For programs without a loop: runs a child and waits for it. */
 [[nodiscard]] struct nd_error *nd_child_run(const struct nd_child_plan *plan, struct nd_child_result *ret);
-
-/* Returns the start time of a process, any of ours or of others, in clock ticks since boot. */
-[[nodiscard]] struct nd_error *nd_child_start_time(pid_t pid, uint64_t *ret);

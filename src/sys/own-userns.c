@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
-#include "sys/child.h"
 #include "sys/file.h"
+#include "sys/process.h"
 
 enum {
         RANGES_SHOWN = 4,
@@ -134,7 +134,7 @@ struct nd_error *nd_own_userns_start(const struct nd_own_userns *own, char ret[s
         memcpy(ret, text, ND_OWN_USERNS_START + 1);
         if (own->initial)
                 return nullptr;
-        nd_try(nd_child_start_time(1, &started));
+        nd_try(nd_process_start_time(1, &started));
         (void) snprintf(ret + ND_OWN_USERNS_START - LAST, LAST + 1, "%012llx",
                         (unsigned long long) started & ((1ULL << (4 * LAST)) - 1));
         return nullptr;

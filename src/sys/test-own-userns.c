@@ -6,6 +6,7 @@
 
 #include "sys/child.h"
 #include "sys/own-userns.h"
+#include "sys/process.h"
 
 static struct nd_own_userns of(const char *uids, const char *gids) {
         struct nd_own_userns own = {};
@@ -78,7 +79,7 @@ static void the_start_of_a_node_is_that_of_its_process_1([[maybe_unused]] void *
 
         expect_ok(nd_own_userns_start(&host, boot));
         expect_ok(nd_own_userns_start(&node, start));
-        expect_ok(nd_child_start_time(1, &started));
+        expect_ok(nd_process_start_time(1, &started));
         last = nd_format("-%012llx", (unsigned long long) started);
         assert_memory_equal(start, boot, 23);
         assert_string_equal(start + 23, last);

@@ -7,9 +7,9 @@
  * With few IDs the last three are 65532 to 65534, the unprivileged users of many images. */
 #pragma once
 
-#include "sys/subid.h"
 #include "sys/userns.h"
 #include "userns/range.h"
+#include "userns/subid.h"
 
 /* own is the ID of the user or group outside. Ranges beyond the kernel's limit of lines are
  * dropped. */

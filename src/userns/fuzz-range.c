@@ -6,8 +6,8 @@
 #include <unit/fuzz.h>
 
 #include "base/text.h"
-#include "sys/subid.h"
 #include "userns/range.h"
+#include "userns/subid.h"
 
 /* The kubelet's conditions, restated as one expression. */
 static bool usable(struct nd_userns_range range, uint32_t size, uint32_t pods) {

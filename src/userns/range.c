@@ -6,7 +6,7 @@
 
 #include "base/text.h"
 #include "sys/program.h"
-#include "sys/subid.h"
+#include "userns/subid.h"
 
 #define KUBELET_USER "kubelet"
 

@@ -10,10 +10,10 @@
 #include "cli/check/programs.h"
 #include "sys/cgroup.h"
 #include "sys/file.h"
-#include "sys/subid.h"
 #include "userns/delegation.h"
 #include "userns/probe.h"
 #include "userns/range.h"
+#include "userns/subid.h"
 
 #define PROFILE "/etc/apparmor.d/nodens-rootless"
 

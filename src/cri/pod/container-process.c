@@ -9,6 +9,7 @@
 #include "sys/calls.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/process.h"
 
 #define CGROUPS "/sys/fs/cgroup"
 
@@ -16,7 +17,7 @@
 static uint64_t birth_of(pid_t pid) {
         uint64_t birth = 0;
 
-        nd_ignore(nd_child_start_time(pid, &birth));
+        nd_ignore(nd_process_start_time(pid, &birth));
         return birth;
 }
 

@@ -33,7 +33,7 @@ enum {
 
 struct client {
         struct cri_stream_connection *connection;
-        struct nd_tcp_owner owner;
+        struct cri_tcp_owner owner;
 };
 
 struct cri_stream_server {
@@ -109,7 +109,7 @@ void cri_stream_server_leave(struct cri_stream_server *server, const char *sandb
 /* May drop the newest client. */
 static void thin_out(struct cri_stream_server *server) {
         struct cri_stream_connection *unauthorized[UNAUTHORIZED + 1];
-        struct nd_tcp_owner owners[UNAUTHORIZED + 1];
+        struct cri_tcp_owner owners[UNAUTHORIZED + 1];
         size_t count = 0;
 
         for (size_t i = 0; i < server->clients.count && count < nd_count_of(unauthorized); i++) {
@@ -123,7 +123,7 @@ static void thin_out(struct cri_stream_server *server) {
 }
 
 static void take_client(struct cri_stream_server *server, int fd) {
-        struct client client = {.owner = nd_tcp_owner_of(server->questions, fd)};
+        struct client client = {.owner = cri_tcp_owner_of(server->questions, fd)};
         nd_autoerror struct nd_error *error = nullptr;
 
         if (server->clients.count >= CONNECTIONS) {
@@ -172,7 +172,7 @@ struct nd_error *cri_stream_server_new(sd_event *loop, const struct cri_config *
                                                       .userdata = server};
         server->fd = server->questions = -EBADF;
         nd_try(listen_somewhere(server));
-        server->questions = nd_tcp_owner_open();
+        server->questions = cri_tcp_owner_open();
         r = sd_event_add_io(loop, &server->source, server->fd, EPOLLIN, on_client, server);
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "watch a listening socket");

@@ -11,12 +11,12 @@
         {                                                                                                                     \
         }
 
-static size_t choose(const struct nd_tcp_owner *owners, size_t count) {
+static size_t choose(const struct cri_tcp_owner *owners, size_t count) {
         return cri_stream_eviction_choose(owners, count);
 }
 #define CHOOSE(...)                                                                                                           \
-        choose((const struct nd_tcp_owner[]) {__VA_ARGS__},                                                                   \
-               sizeof((const struct nd_tcp_owner[]) {__VA_ARGS__}) / sizeof(struct nd_tcp_owner))
+        choose((const struct cri_tcp_owner[]) {__VA_ARGS__},                                                                  \
+               sizeof((const struct cri_tcp_owner[]) {__VA_ARGS__}) / sizeof(struct cri_tcp_owner))
 
 static void clients_of_other_users_than_root_are_evicted_first([[maybe_unused]] void **state) {
         assert_int_equal(CHOOSE(KUBELET, USER), 1);

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "net/certificate-expiry.h"
-#include "sys/file-stamps.h"
+#include "net/file-stamps.h"
 #include "sys/file.h"
 
 enum {

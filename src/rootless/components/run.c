@@ -40,6 +40,7 @@
 #include "sys/child.h"
 #include "sys/file.h"
 #include "sys/notify.h"
+#include "sys/process.h"
 
 static constexpr uint64_t start_timeout_us = 10 * ND_SECOND_US;
 /* The predecessor's program may still be ending; it was killed. */
@@ -488,7 +489,7 @@ struct nd_error *rootless_component_run(const struct rootless_node *node, const 
         if (r < 0)
                 return nd_error_new(ND_INTERNAL, -r, "create an event loop");
         run.lines = (struct rootless_output) {.name = name, .write = write_line, .userdata = &run};
-        nd_try(nd_child_start_time(run.state.pid, &run.state.started));
+        nd_try(nd_process_start_time(run.state.pid, &run.state.started));
         block_signals();
         nd_try(record->outside ? start_outside(&run, init_pidfd) : start(&run));
         nd_try(serve(&run, init_pidfd));

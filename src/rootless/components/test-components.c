@@ -13,6 +13,7 @@
 #include "rootless/components/record.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/process.h"
 
 static const char kubeconfig[] = "apiVersion: v1\n"
                                  "kind: Config\n"
@@ -546,7 +547,7 @@ static void a_record_is_read_as_it_was_written([[maybe_unused]] void **state) {
         expect_error(rootless_component_record_load(&node, "../x", &record), ND_INVALID, "invalid name");
         rootless_component_state_load(&node, "kubelet", &ended);
         assert_string_equal(ended.state, "ended");
-        expect_ok(nd_child_start_time(getpid(), &now.started));
+        expect_ok(nd_process_start_time(getpid(), &now.started));
         expect_ok(rootless_component_state_save(&node, "kubelet", &now));
         rootless_component_state_load(&node, "kubelet", &running);
         assert_string_equal(running.state, "ready");

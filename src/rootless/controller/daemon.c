@@ -25,6 +25,7 @@
 #include "rootless/core/node.h"
 #include "sys/child.h"
 #include "sys/notify.h"
+#include "sys/process.h"
 
 static constexpr uint64_t log_interval_us = 10 * ND_SECOND_US;
 
@@ -74,7 +75,7 @@ static void save_state(const struct controller *c) {
         nd_autotext struct nd_text printed = ND_TEXT(COMPONENT_STATUS_BYTES);
         nd_cleanup(rootless_component_state_done) struct rootless_component_state state = {
                 .pid = getpid(), .state = c->serves ? "ready" : "starting"};
-        nd_autoerror struct nd_error *error = nd_child_start_time(state.pid, &state.started);
+        nd_autoerror struct nd_error *error = nd_process_start_time(state.pid, &state.started);
 
         nd_text_add_printable(&printed, c->status, strlen(c->status));
         state.status = nd_strdup(nd_text_get(&printed));

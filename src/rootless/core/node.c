@@ -13,6 +13,7 @@
 #include "net/unix.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/process.h"
 
 #define RECORD "node.json"
 
@@ -193,7 +194,7 @@ struct nd_error *rootless_process_open(pid_t pid, uint64_t started, int *ret_pid
         if (pidfd < 0)
                 return nd_error_new(ND_NOT_FOUND, errno, "process %d", (int) pid);
         /* The PID may have been reused: open the descriptor first, then compare the start time. */
-        nd_try(nd_error_recode(nd_child_start_time(pid, &now), ND_NOT_FOUND));
+        nd_try(nd_error_recode(nd_process_start_time(pid, &now), ND_NOT_FOUND));
         if (now != started)
                 return nd_error_new(ND_NOT_FOUND, ESRCH, "PID %d was reused by another process", (int) pid);
         *ret_pidfd = nd_take_fd(pidfd);

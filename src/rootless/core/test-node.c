@@ -11,6 +11,7 @@
 #include "rootless/core/node.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/process.h"
 
 static void names_are_valid_for_directories_hosts_and_units([[maybe_unused]] void **state) {
         assert_true(rootless_node_name_valid("default") && rootless_node_name_valid("a1-b"));
@@ -44,7 +45,7 @@ static void a_record_survives_a_round_trip([[maybe_unused]] void **state) {
 static struct rootless_node_record self(void) {
         struct rootless_node_record record = {.pid = getpid(), .net = nd_strdup("none"), .mtu = 1500};
 
-        expect_ok(nd_child_start_time(getpid(), &record.started));
+        expect_ok(nd_process_start_time(getpid(), &record.started));
         expect_ok(nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &record.boot));
         record.boot[strcspn(record.boot, "\n")] = '\0';
         return record;

@@ -31,6 +31,7 @@
 #include "sys/child.h"
 #include "sys/file.h"
 #include "sys/notify.h"
+#include "sys/process.h"
 
 enum { HELPER_OUTPUT_BYTES = 4096 };
 
@@ -117,7 +118,7 @@ static struct nd_error *record_helper(const struct rootless_node *node, pid_t pi
         nd_autofree char *text = nullptr;
         uint64_t started;
 
-        nd_try(nd_child_start_time(pid, &started));
+        nd_try(nd_process_start_time(pid, &started));
         text = nd_format("{\"pid\": %d, \"started\": %llu}\n", (int) pid, (unsigned long long) started);
         return nd_file_replace(node->fd, "helper", text, strlen(text), 0600);
 }

@@ -8,8 +8,8 @@
 #include "rootless/node/inside.h"
 #include "sys/file.h"
 #include "sys/own-userns.h"
-#include "sys/subid.h"
 #include "userns/delegation.h"
+#include "userns/subid.h"
 
 enum { MAP_BYTES = 64 * 1024 };
 

@@ -14,6 +14,7 @@
 #include "sys/cgroup.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/process.h"
 #include "userns/delegation.h"
 
 /* ---- the data directory ---- */
@@ -124,7 +125,7 @@ static struct nd_error *record(const struct rootless_config *config, const struc
                 .ids = nd_delegation_count(&plan->uids),
                 .net = nd_strdup(rootless_net_driver_name(config->net))};
 
-        nd_try(nd_child_start_time(pid, &r.started));
+        nd_try(nd_process_start_time(pid, &r.started));
         nd_try(nd_file_read_kernel("/proc/sys/kernel/random/boot_id", 64, &r.boot));
         r.boot[strcspn(r.boot, "\n")] = '\0';
         r.data = config->data ? nd_strdup(config->data) : nullptr;

@@ -21,6 +21,7 @@
 #include "sys/calls.h"
 #include "sys/child.h"
 #include "sys/file.h"
+#include "sys/process.h"
 
 static constexpr uint64_t restart_delay_min_us = 10 * ND_MS_US;
 static constexpr uint64_t restart_delay_max_us = 5 * ND_SECOND_US;
@@ -168,7 +169,7 @@ static void start(struct service *service) {
                                                   restart_delay_max_us, 0, on_restart, service);
                 return;
         }
-        error = nd_child_start_time(service->pid, &service->started);
+        error = nd_process_start_time(service->pid, &service->started);
         if (error)
                 service->started = 0; /* it has already exited; do not adopt it */
         save(service->services);

@@ -8,14 +8,14 @@
 
 #include <stdint.h>
 
-struct nd_tcp_owner {
+struct cri_tcp_owner {
         bool known;      /* false: the socket is closed, not established yet, or on another host */
         uint32_t uid;    /* of the process that created it, as our user namespace sees it */
         uint64_t cgroup; /* in which it was created; 0 if the kernel does not report it */
 };
 
 /* Opens a netlink socket for queries; negative = owners stay unknown. */
-[[nodiscard]] int nd_tcp_owner_open(void);
+[[nodiscard]] int cri_tcp_owner_open(void);
 
 /* Looks up the peer of a connected socket. Never blocks. */
-[[nodiscard]] struct nd_tcp_owner nd_tcp_owner_of(int questions, int fd);
+[[nodiscard]] struct cri_tcp_owner cri_tcp_owner_of(int questions, int fd);

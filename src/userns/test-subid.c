@@ -9,8 +9,8 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "sys/mount.h"
-#include "sys/subid.h"
 #include "sys/worker.h"
+#include "userns/subid.h"
 
 static void ranges_print_as_getsubids_prints_them([[maybe_unused]] void **state) {
         struct nd_subid items[] = {{.first = 65536, .count = 65536}, {.first = 4294901760, .count = 4294967296}};

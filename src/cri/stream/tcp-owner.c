@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/tcp-owner.h"
+#include "cri/stream/tcp-owner.h"
 
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
@@ -15,7 +15,7 @@ enum {
         TRIES = 4, /* skips replies to earlier requests */
 };
 
-int nd_tcp_owner_open(void) {
+int cri_tcp_owner_open(void) {
         return socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_SOCK_DIAG);
 }
 
@@ -49,9 +49,9 @@ static bool make_question(int fd, struct question *ret) {
 }
 
 /* After the process has closed the socket, older kernels report uid 0. */
-static struct nd_tcp_owner read_answer(const struct nlmsghdr *head) {
+static struct cri_tcp_owner read_answer(const struct nlmsghdr *head) {
         const struct inet_diag_msg *message = NLMSG_DATA(head);
-        struct nd_tcp_owner owner = {};
+        struct cri_tcp_owner owner = {};
         size_t at = NLMSG_LENGTH(sizeof *message);
         const char *bytes = (const char *) head;
         struct rtattr attribute;
@@ -70,13 +70,13 @@ static struct nd_tcp_owner read_answer(const struct nlmsghdr *head) {
         return owner;
 }
 
-struct nd_tcp_owner nd_tcp_owner_of(int questions, int fd) {
+struct cri_tcp_owner cri_tcp_owner_of(int questions, int fd) {
         alignas(struct nlmsghdr) char answer[ANSWER];
         struct question question;
 
         if (questions < 0 || !make_question(fd, &question) ||
             send(questions, &question, sizeof question, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t) sizeof question)
-                return (struct nd_tcp_owner) {};
+                return (struct cri_tcp_owner) {};
         for (int i = 0; i < TRIES; i++) {
                 ssize_t n = recv(questions, answer, sizeof answer, MSG_DONTWAIT);
                 const struct nlmsghdr *head = (const struct nlmsghdr *) answer;
@@ -84,7 +84,7 @@ struct nd_tcp_owner nd_tcp_owner_of(int questions, int fd) {
                 if (n < 0 || !NLMSG_OK(head, (size_t) n))
                         break;
                 if (head->nlmsg_seq == question.head.nlmsg_seq)
-                        return head->nlmsg_type == SOCK_DIAG_BY_FAMILY ? read_answer(head) : (struct nd_tcp_owner) {};
+                        return head->nlmsg_type == SOCK_DIAG_BY_FAMILY ? read_answer(head) : (struct cri_tcp_owner) {};
         }
-        return (struct nd_tcp_owner) {};
+        return (struct cri_tcp_owner) {};
 }

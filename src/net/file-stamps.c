@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sys/file-stamps.h"
+#include "net/file-stamps.h"
 
 void nd_file_stamps_take(const char *const *paths, size_t count, struct stat *ret) {
         for (size_t i = 0; i < count; i++)

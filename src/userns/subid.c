@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sys/subid.h"
+#include "userns/subid.h"
 
 #include <dlfcn.h>
 #include <shadow/subid.h>

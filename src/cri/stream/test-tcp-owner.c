@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "net/tcp-owner.h"
+#include "cri/stream/tcp-owner.h"
 
 #include <netinet/in.h>
 #include <string.h>
@@ -48,9 +48,9 @@ static pid_t connect_as(uid_t uid, const struct sockaddr_in *address, int until[
 }
 
 static void a_connection_belongs_to_the_user_who_made_it([[maybe_unused]] void **state) {
-        nd_autoclose int questions = nd_tcp_owner_open(), listener = -EBADF, own = -EBADF, ours = -EBADF, theirs = -EBADF;
+        nd_autoclose int questions = cri_tcp_owner_open(), listener = -EBADF, own = -EBADF, ours = -EBADF, theirs = -EBADF;
         struct sockaddr_in address;
-        struct nd_tcp_owner owner;
+        struct cri_tcp_owner owner;
         int until[2];
         pid_t child;
 
@@ -59,30 +59,30 @@ static void a_connection_belongs_to_the_user_who_made_it([[maybe_unused]] void *
         listener = listen_somewhere(&address);
         own = connect_to(&address);
         ours = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-        owner = nd_tcp_owner_of(questions, ours);
+        owner = cri_tcp_owner_of(questions, ours);
         if (!owner.known)
                 skip_because("this kernel has no tcp_diag");
         assert_int_equal(owner.uid, 0);
         assert_int_equal(pipe(until), 0);
         child = connect_as(STRANGER, &address, until);
         theirs = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
-        owner = nd_tcp_owner_of(questions, theirs);
+        owner = cri_tcp_owner_of(questions, theirs);
         assert_true(owner.known);
         assert_int_equal(owner.uid, STRANGER);
-        assert_true(nd_tcp_owner_of(questions, ours).known); /* in any order */
+        assert_true(cri_tcp_owner_of(questions, ours).known); /* in any order */
         nd_close_fd(&until[1]);
         nd_close_fd(&until[0]);
         assert_int_equal(waitpid(child, nullptr, 0), child);
         /* unknown, though the kernel reports root */
-        assert_false(nd_tcp_owner_of(questions, theirs).known);
+        assert_false(cri_tcp_owner_of(questions, theirs).known);
 }
 
 static void without_netlink_the_owner_is_unknown([[maybe_unused]] void **state) {
-        nd_autoclose int questions = nd_tcp_owner_open(), pair = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        nd_autoclose int questions = cri_tcp_owner_open(), pair = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-        assert_false(nd_tcp_owner_of(-EBADF, pair).known);
-        assert_false(nd_tcp_owner_of(questions, pair).known);
-        assert_false(nd_tcp_owner_of(questions, -EBADF).known);
+        assert_false(cri_tcp_owner_of(-EBADF, pair).known);
+        assert_false(cri_tcp_owner_of(questions, pair).known);
+        assert_false(cri_tcp_owner_of(questions, -EBADF).known);
 }
 
 int main(void) {
