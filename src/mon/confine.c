@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* confine.c - see confine.h
- *
- * The filter is a hand-written list of allowed calls: libseccomp would be the only library of a
- * program that runs once per container. System calls that are not listed fail with EPERM, so a
- * denied call is reported as an error instead of killing the process; those of another architecture
- * kill it. */
+/* confine.c - see confine.h */
 #include "mon/confine.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
-#include <linux/seccomp.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
@@ -40,65 +34,13 @@ static const int allowed[] = {
         SYS_sigaltstack, /* of a sanitizer, in builds with one */
 };
 
-/* A condition on the lower half of one argument. */
-static const struct {
-        int number;
-        enum { EQUAL, WITHOUT } condition; /* equal to the value, or none of its bits set */
-        unsigned argument;
-        uint32_t value;
-} conditional[] = {
-        {SYS_ioctl, EQUAL, 1, TIOCSWINSZ},
-        {SYS_mmap, WITHOUT, 2, PROT_EXEC},
-        {SYS_mprotect, WITHOUT, 2, PROT_EXEC},
+static const struct nd_call_condition conditional[] = {
+        {SYS_ioctl, ND_CALL_EQUAL, 1, TIOCSWINSZ},
+        {SYS_mmap, ND_CALL_WITHOUT, 2, PROT_EXEC},
+        {SYS_mprotect, ND_CALL_WITHOUT, 2, PROT_EXEC},
 };
 
-#define LOAD(field) ((struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned) offsetof(struct seccomp_data, field)))
-#define LOAD_LOW(argument)                                                                                                    \
-        ((struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS,                                                              \
-                                       (unsigned) (offsetof(struct seccomp_data, args) + 8 * (argument))))
-#define JUMP(test, value, yes, no) ((struct sock_filter) BPF_JUMP(BPF_JMP | (test) | BPF_K, value, yes, no))
-#define GIVE(action) ((struct sock_filter) BPF_STMT(BPF_RET | BPF_K, action))
-
-/* the lower half of an argument comes first */
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
-static_assert(6 + 2 * nd_count_of(allowed) + 5 * nd_count_of(conditional) + 1 <= CONFINE_PROGRAM);
-
-/* Each call is decided by its own instructions, so every jump is short. */
-size_t mon_confine_program(struct sock_filter ret[static CONFINE_PROGRAM]) {
-        size_t n = 0;
-
-        ret[n++] = LOAD(arch);
-        ret[n++] = JUMP(BPF_JEQ, ND_AUDIT_ARCH, 1, 0);
-        ret[n++] = GIVE(SECCOMP_RET_KILL_PROCESS);
-        ret[n++] = LOAD(nr);
-        ret[n++] = JUMP(BPF_JGE, ND_CALLS_END, 0, 1);
-        ret[n++] = GIVE(SECCOMP_RET_KILL_PROCESS);
-        for (size_t i = 0; i < nd_count_of(allowed); i++) {
-                ret[n++] = JUMP(BPF_JEQ, (uint32_t) allowed[i], 0, 1);
-                ret[n++] = GIVE(SECCOMP_RET_ALLOW);
-        }
-        for (size_t i = 0; i < nd_count_of(conditional); i++) {
-                ret[n++] = JUMP(BPF_JEQ, (uint32_t) conditional[i].number, 0, 4);
-                ret[n++] = LOAD_LOW(conditional[i].argument);
-                ret[n++] = conditional[i].condition == EQUAL ? JUMP(BPF_JEQ, conditional[i].value, 0, 1)
-                                                             : JUMP(BPF_JSET, conditional[i].value, 1, 0);
-                ret[n++] = GIVE(SECCOMP_RET_ALLOW);
-                ret[n++] = GIVE(SECCOMP_RET_ERRNO | EPERM);
-        }
-        ret[n++] = GIVE(SECCOMP_RET_ERRNO | EPERM);
-        return n;
-}
-
-static struct nd_error *filter_calls(void) {
-        struct sock_filter program[CONFINE_PROGRAM];
-        struct sock_fprog filter = {.len = (unsigned short) mon_confine_program(program), .filter = program};
-
-        if (prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0)
-                return nullptr; /* the kernel has no seccomp filters */
-        if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
-                return nd_error_new(ND_INTERNAL, errno, "load the system call filter");
-        return nullptr;
-}
+const struct nd_call_filter mon_confine_filter = {allowed, nd_count_of(allowed), conditional, nd_count_of(conditional)};
 
 /* ---- the filesystem ---- */
 
@@ -176,5 +118,5 @@ struct nd_error *mon_confine(const struct mon_log *log) {
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "set no_new_privs");
         nd_try(close_filesystem(log->directory));
-        return filter_calls();
+        return nd_call_filter_load(&mon_confine_filter);
 }

@@ -6,19 +6,13 @@
  * the filesystem except the log's directory. */
 #pragma once
 
-#include <linux/filter.h>
-#include <stddef.h>
-
 #include "base/error.h"
 #include "mon/log.h"
+#include "sys/call-filter.h"
 
 /* Cannot be undone. A kernel without Landlock or without seccomp filters has one barrier less; any
  * other failure is an error. */
 [[nodiscard]] struct nd_error *mon_confine(const struct mon_log *log);
 
-enum {
-        CONFINE_PROGRAM = 128, /* limit of instructions */
-};
-
-/* For tests: writes the seccomp filter and returns its length. */
-[[nodiscard]] size_t mon_confine_program(struct sock_filter ret[static CONFINE_PROGRAM]);
+/* For tests: the system calls that stay. */
+extern const struct nd_call_filter mon_confine_filter;

@@ -30,8 +30,8 @@ static uint32_t word_at(const struct seccomp_data *data, uint32_t offset) {
 }
 
 static uint32_t decide(const struct seccomp_data *data) {
-        struct sock_filter program[CONFINE_PROGRAM];
-        size_t length = mon_confine_program(program);
+        struct sock_filter program[ND_CALL_FILTER_MOST];
+        size_t length = nd_call_filter_build(&mon_confine_filter, program);
         uint32_t a = 0;
 
         for (size_t at = 0; at < length; at++) {
