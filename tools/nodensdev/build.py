@@ -37,7 +37,8 @@ VARIANTS = {
                     ("--buildtype=debugoptimized", *SANITIZERS, "-Dfuzzers=true")),
     "release": Variant("what a distribution would ship, hardened", "gcc", ("--buildtype=release",)),
     "analyzer": Variant("gcc -fanalyzer, of what ships", "gcc", ("--buildtype=debugoptimized", f"-Dc_args={ANALYZER}"),
-                        ("nodens", "nodens-cri", "nodens-guard", "nodens-mon", "nodens-fetch", "nodens-rootless", "nodens-unpack")),
+                        ("nodens", "nodens-bridge", "nodens-cri", "nodens-fetch", "nodens-guard", "nodens-mon", "nodens-rootless",
+                         "nodens-unpack")),
 }
 
 

@@ -43,6 +43,7 @@ QUICK = (
     Step("clang-tidy", ("lint", "tidy"), 25),
     Step("gcc -fanalyzer", ("lint", "analyzer"), 15),
     Step("kernel tests", ("test", "kernel")),
+    Step("volumes behind nodens-bridge", ("test", "bridge"), 10),
     Step("the user namespace manager, killed at every system call", ("test", "userns"), 10),
     Step("gRPC with a client that is not ours", ("test", "grpc"), 10),
 )

@@ -21,7 +21,8 @@ from ..command import Failure
 from ..project import TOOLS
 
 LIBRARIES = ("base", "sys", "net", "userns", "kube", "policy", "oci")
-PROGRAMS = {"cri": "cri_", "mon": "mon_", "pull": "pull_", "agent": "agent_", "guard": "guard_", "rootless": "rootless_", "cli": "cli_"}
+PROGRAMS = {"cri": "cri_", "mon": "mon_", "bridge": "bridge_", "pull": "pull_", "agent": "agent_", "guard": "guard_",
+            "rootless": "rootless_", "cli": "cli_"}
 EXCEPTIONS = TOOLS / "symbols.exceptions"
 CTAGS = ["ctags", "--quiet", "--options=NONE", "--languages=C", "--langmap=C:.c.h", "--kinds-C=fpstugvx", "--fields=+ne",
          "--fields-C=+{properties}",

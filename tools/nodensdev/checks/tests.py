@@ -228,6 +228,7 @@ SUITES = {
     "policy": Suite("nodens lint; pods, YAML and field names beside Kubernetes' own code", policy_beside_kubernetes, default=False),
     "nightly": Suite("kills at random moments, and figures that depend on load", together(
         meson("gcc", "nightly"), with_root("lxc", pytest("tests/component/rootless", *NIGHTLY, variant="gcc")),
+        pytest("tests/component/bridge", *NIGHTLY, variant="gcc"),
         pytest_of_images("tests/component/pull", *NIGHTLY),
         pytest_of_images("tests/component/cri", *NIGHTLY, "--runtime", "nodens-cri", place=alone),
         pytest_on_machine("tests/component/guard", "-s", variant="gcc", marks="nightly")), default=False),
@@ -324,6 +325,10 @@ SUITES = {
                      pytest_in_guest("tests/component/journal", "uml"), default=False),
     "images-store": Suite("the image store under 200 kills and on full disks", pytest_of_images("tests/component/image-store", "-s"),
                           default=False),
+    "bridge": Suite("volumes behind nodens-bridge: files, owners, locks, kills, attacks", pytest("tests/component/bridge", variant="gcc")),
+    "bridge-kills": Suite("500 kills of a bridge's server on each kind of volume",
+                          pytest("tests/component/bridge/test_kills.py", *NIGHTLY, variant="gcc"), default=False),
+    "bridge-asan": Suite("bridge under ASan and UBSan", pytest("tests/component/bridge", variant="asan"), default=False),
     "rootless": Suite("nodes of an ordinary user: launcher, network, isolation",
                       with_root("lxc", pytest("tests/component/rootless", variant="gcc"))),
     "rootless-asan": Suite("rootless under ASan and UBSan", with_root("lxc", pytest("tests/component/rootless", variant="asan")),
@@ -401,7 +406,7 @@ GROUPS = (
      ("stories*", "streams", "audit-node", "versions*", "skew", "reboot", "guard-node*", "floor-node", "guard-chart", "testbed*",
       "rootless-node*", "rootless-pod", "nested")),
     ("component: a program of ours with real peers",
-     ("pull*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
+     ("pull*", "bridge*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
 )
 SHOWN = ("unit", "component", "cluster", "long", "nightly")
 

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a bridged volume are killed while a pod uses it: programs notice a pause, and no wrong result."""
+import contextlib
+import errno
+import fcntl
+import mmap
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import volume_of
+from nodenstest import bridged
+from nodenstest.bridged import Volume
+
+ROUNDS = 25          # kills of one test; nightly has more
+
+
+def kill(pid: int) -> bool:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+        return True
+    return False
+
+
+def restarted(volume: Volume, *dead: int) -> bool:
+    """The dead are gone, and there are three processes, of which one has threads."""
+    with contextlib.suppress(OSError, ValueError):
+        family = volume.family()
+        return len(family) == 3 and not set(dead) & set(family) and len(os.listdir(f"/proc/{volume.server()}/task")) > 1
+    return False
+
+
+# ---- what a pod does; each function returns when the file `stop` exists ----
+
+class Rounds:
+    """How many rounds each load has begun, in memory that the processes share."""
+
+    def __init__(self) -> None:
+        self.counts = mmap.mmap(-1, 64)
+        self.own = 0
+
+    def begin(self) -> None:
+        self.counts[self.own] = min(self.counts[self.own] + 1, 255)
+
+
+ROUNDS_BEGUN = Rounds()
+
+
+def going(top: str = ".") -> bool:
+    ROUNDS_BEGUN.begin()
+    return not os.path.exists(f"{top}/stop")
+
+
+def names(me: str) -> int:
+    rounds = 0
+    while going():
+        top = f"{me}-{rounds}"
+        os.mkdir(top)
+        os.close(os.open(f"{top}/a", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.rename(f"{top}/a", f"{top}/b")
+        os.link(f"{top}/b", f"{top}/c")
+        os.symlink("b", f"{top}/s")
+        os.mkfifo(f"{top}/p")
+        assert sorted(os.listdir(top)) == ["b", "c", "p", "s"] and os.stat(f"{top}/s").st_nlink == 2
+        os.chmod(f"{top}/b", 0o600)
+        os.setxattr(f"{top}/b", "user.x", b"y", os.XATTR_CREATE)
+        for name in "bcsp":
+            os.unlink(f"{top}/{name}")
+        os.rmdir(top)
+        rounds += 1
+    return rounds
+
+
+def log(me: str) -> int:
+    rounds = 0
+    fd = os.open(me, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+    while going():
+        os.write(fd, b"%08d\n" % rounds)
+        rounds += 1
+        if rounds % 50 == 0:
+            os.fsync(fd)
+    os.close(fd)
+    with open(me, "rb") as file:
+        assert file.read() == b"".join(b"%08d\n" % number for number in range(rounds)), "each line is there once"
+    return rounds
+
+
+def count(me: str) -> int:
+    rounds = 0
+    fd = os.open("counter", os.O_RDWR | os.O_CREAT)
+    while going():
+        fcntl.lockf(fd, fcntl.LOCK_EX)
+        os.pwrite(fd, b"%d" % (int(os.pread(fd, 20, 0) or b"0") + 1), 0)
+        fcntl.lockf(fd, fcntl.LOCK_UN)
+        rounds += 1
+    return rounds
+
+
+def unnamed(me: str) -> int:
+    rounds = 0
+    fd = os.open(me, os.O_RDWR | os.O_CREAT)
+    os.write(fd, bytes(4096))
+    os.unlink(me)
+    while going():
+        os.pwrite(fd, b"%08d" % rounds, 0)
+        assert os.pread(fd, 8, 0) == b"%08d" % rounds and os.fstat(fd).st_size == 4096
+        rounds += 1
+    return rounds
+
+
+def listing(me: str) -> int:
+    rounds = 0
+    os.mkdir(me)
+    for number in range(300):
+        os.close(os.open(f"{me}/{number}", os.O_CREAT))
+    while going():
+        with os.scandir(me) as entries:
+            assert len([entry.stat() for entry in entries]) == 300
+        rounds += 1
+    return rounds
+
+
+def working_directory(me: str) -> int:
+    rounds = 0
+    top = os.getcwd()
+    os.makedirs(f"{me}/deep")
+    os.chdir(f"{me}/deep")
+    with open("file", "w") as file:
+        file.write("here")
+    while going(top):
+        os.stat(".")
+        with open("file") as file:
+            assert file.read() == "here"
+        rounds += 1
+    return rounds
+
+
+def memory(me: str) -> int:
+    rounds = 0
+    fd = os.open(me, os.O_RDWR | os.O_CREAT)
+    os.ftruncate(fd, 1 << 20)
+    with mmap.mmap(fd, 1 << 20) as mapped:
+        while going():
+            place = rounds % 200 * 4096
+            mapped[place] = rounds & 255
+            assert os.pread(fd, 1, place)[0] == rounds & 255
+            rounds += 1
+            if rounds % 100 == 0:
+                mapped.flush()
+    return rounds
+
+
+def waiting(me: str) -> int:
+    """Two who wait for each other's flock."""
+    rounds = 0
+    with open("flock", "a") as file:
+        while going():
+            fcntl.flock(file, fcntl.LOCK_EX)
+            os.mkdir("held")
+            os.rmdir("held")
+            fcntl.flock(file, fcntl.LOCK_UN)
+            rounds += 1
+    return rounds
+
+
+LOADS: tuple[Callable[[str], int], ...] = (names, names, log, count, count, unnamed, listing, working_directory, memory, waiting, waiting)
+
+
+def under_load(volume: Volume, rounds: int, victim: Callable[[Volume], int]) -> None:
+    """Kills, each after the processes are complete again and some of the load was done; then all results are right."""
+    def begin(load: Callable[[str], int], number: int) -> int:
+        ROUNDS_BEGUN.own = number
+        return load(f"{load.__name__}{number}")
+    ROUNDS_BEGUN.counts[:] = bytes(64)
+    running = [(load, volume.start(lambda load=load, number=number: begin(load, number))) for number, load in enumerate(LOADS)]
+    try:
+        for number in range(rounds):
+            time.sleep(0.003 * (number % 7))
+            pid = victim(volume)
+            assert kill(pid)
+            bridged.wait_until(lambda pid=pid: restarted(volume, pid), "three processes after a kill")
+        bridged.wait_until(lambda: min(ROUNDS_BEGUN.counts[:len(LOADS)]) > 1, "a round of each load")
+    finally:
+        (volume.source / "stop").touch()
+    results = [(load, one.result()) for load, one in running]
+    assert all(done > 0 for _, done in results), results
+    assert int((volume.source / "counter").read_text()) == sum(done for load, done in results if load is count)
+
+
+@pytest.mark.parametrize("kind", ["disk", "copied", "fuse"])
+def test_the_server_is_killed_under_load(namespace: str, kind: str) -> None:
+    with contextlib.ExitStack() as stack:
+        under_load(volume_of(kind, namespace, stack), ROUNDS, Volume.server)
+
+
+def test_each_process_is_killed_in_turn(disk: Volume) -> None:
+    turn = iter(range(10 ** 6))
+    under_load(disk, ROUNDS, lambda volume: sorted(volume.family())[next(turn) % 3])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["disk", "copied", "fuse"])
+def test_500_kills_of_the_server(namespace: str, kind: str) -> None:
+    with contextlib.ExitStack() as stack:
+        under_load(volume_of(kind, namespace, stack), 500, Volume.server)
+
+
+def test_a_keeper_and_the_server_die_at_once(disk: Volume) -> None:
+    for _ in range(5):
+        server = disk.server()
+        keeper = int(Path(f"/proc/{server}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        kill(keeper)
+        kill(server)
+        bridged.wait_until(lambda dead=(keeper, server): restarted(disk, *dead), "three processes")
+        disk.each(lambda: os.mkdir("d"), lambda: os.rmdir("d"))
+
+
+def test_locks_survive_the_server(disk: Volume) -> None:
+    reader, writer = os.pipe()
+
+    def hold() -> None:
+        with open("l", "w") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            os.read(reader, 1)
+    holder = disk.start(hold)
+
+    def is_locked() -> bool:
+        with open(disk.source / "l", "w") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                assert error.errno in (errno.EAGAIN, errno.EACCES)
+                return True
+        return False
+    bridged.wait_until(lambda: (disk.source / "l").exists() and is_locked(), "the lock")
+    server = disk.server()
+    kill(server)
+    bridged.wait_until(lambda: restarted(disk, server), "another server")
+    assert is_locked()
+    os.write(writer, b"x")
+    holder.result()
+    assert not is_locked()
+
+
+def test_without_any_process_the_pod_gets_errors_and_no_hang(disk: Volume) -> None:
+    disk.run(lambda: os.mkdir("d"))
+    while disk.family():
+        for pid in disk.family():
+            kill(pid)
+    with pytest.raises(OSError) as caught:
+        disk.run(lambda: os.mkdir("e"))
+    assert caught.value.errno == errno.ENOTCONN
