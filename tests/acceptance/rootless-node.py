@@ -18,7 +18,7 @@ KNOWN = {"idle memory of our own processes and the network helper": Miss(
 PENDING = (
     "ports away for at most 2 s after each kill, in every run: 3.1 s after a kill of kube-proxy and 3.4 s after one of "
     "the network's unit, each in one of three runs, cause not found; at most 1.8 s in all other runs (docs/rootless.md)",
-    "upstream's sets userns and conformance-node on the rootless node: not run to their end; node: 249 of 250, the last one after a fix",
+    "upstream's set node on the rootless node was run once, 249 of 250; the last test passes after a fix, not in one run",
     "root of a node with slirp4netns, which is not the default, reaches the host's loopback",
 )
 

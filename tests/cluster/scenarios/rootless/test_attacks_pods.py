@@ -109,7 +109,8 @@ def test_the_strongest_pod_does_not_change_the_host(attackers: Alice) -> None:
     fails(attackers, "strong", "touch /host/usr/evil", "mount -o remount,rw /host/usr && touch /host/usr/evil",
           "chroot /host mount -o remount,bind,rw /usr", "chroot /host umount /usr",
           "mknod /tmp/disk b 98 0 && dd if=/tmp/disk of=/dev/null count=1", "ls /dev/ubda", "echo 99 >/proc/sys/kernel/panic",
-          "echo b >/proc/sysrq-trigger", "echo '|/tmp/x' >/proc/sys/kernel/core_pattern", "chroot /host nsenter -t 1 -m ls /home/alice/.bashrc",
+          "echo b >/proc/sysrq-trigger", "echo '|/tmp/x' >/proc/sys/kernel/core_pattern",
+          "chroot /host nsenter -t 1 -m ls /home/alice/.bashrc",
           "chroot /host insmod /dev/null", "chroot /host date -s 2000-01-01", "chroot /host sh -c 'echo max >/sys/fs/cgroup/../memory.max'",
           "echo -1000 >/proc/self/oom_score_adj")
 

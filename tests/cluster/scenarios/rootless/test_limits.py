@@ -107,6 +107,14 @@ def test_a_host_port_that_the_owner_does_not_allow_is_reported(alice: Alice) -> 
     assert "host port 17777 is not published: the user of the node does not allow it; --host-ports (NODENS_HOST_PORTS)" in text, text
 
 
+def test_the_api_server_does_not_reach_pods(alice: Alice) -> None:
+    """The pod network is behind the node's own address. exec, logs and port-forward go through the kubelet, and work."""
+    alice.pod("server", web())
+    alice.ready("server")
+    done = alice.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/{alice.namespace}/pods/server:8080/proxy/hostname")
+    assert done.returncode != 0 and "error trying to reach service: dial tcp" in done.stderr, done
+
+
 def test_limits_of_devices_are_not_enforced(alice: Alice) -> None:
     """There is no device controller in a user namespace: the file's own permissions decide."""
     with device_plugin(alice, "r"):
