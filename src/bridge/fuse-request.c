@@ -175,6 +175,6 @@ int bridge_request_decode(const void *bytes, size_t length, bool long_setxattr, 
         size = head->opcode == FUSE_SETXATTR && !long_setxattr ? FUSE_COMPAT_SETXATTR_IN_SIZE : formats[head->opcode].size;
         if ((size_t) (end - at) < size)
                 return -EIO;
-        ret->argument = size > 0 ? at : nullptr;
+        ret->argument = at;
         return take_rest(formats[head->opcode].kind, at + size, end, ret);
 }

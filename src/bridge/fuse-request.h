@@ -13,7 +13,7 @@
 /* A decoded request; all pointers point into the bytes it was decoded from. */
 struct bridge_request {
         const struct fuse_in_header *head;
-        const void *argument; /* the opcode's own structure; nullptr if it has none */
+        const void *argument; /* the opcode's own structure, if it has one */
         const char *name;     /* nullptr if the opcode has none */
         const char *second;   /* target of a rename or of a symbolic link */
         const void *data;     /* of WRITE, SETXATTR and BATCH_FORGET */

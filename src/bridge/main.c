@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/option.h"
+#include "base/text.h"
 #include "bridge/confine.h"
 #include "bridge/keepers.h"
 #include "bridge/mount.h"
@@ -80,11 +81,18 @@ static const struct nd_option options[] = {
         {},
 };
 
+/* "UID:GID" */
+static bool parse_owner(const char *text, struct bridge_settings *ret) {
+        const char *colon = strchr(text, ':');
+        nd_autofree char *uid = colon ? nd_strndup(text, (size_t) (colon - text)) : nullptr;
+
+        return uid && nd_text_parse_u32(uid, &ret->owner_uid) == 0 && nd_text_parse_u32(colon + 1, &ret->owner_gid) == 0;
+}
+
 static struct nd_error *read_settings(const struct arguments *arguments, struct bridge_settings *ret) {
         static const char *const identities[] = {
                 [BRIDGE_AS_ROOT] = "root", [BRIDGE_AS_CALLER] = "caller", [BRIDGE_AS_OWNER] = "owner"};
         nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
-        int end = 0;
 
         *ret = (struct bridge_settings) {.mode = arguments->idmap ? BRIDGE_MODE_IDMAP : BRIDGE_MODE_USERNS,
                                          .first_id = arguments->first_id,
@@ -98,8 +106,7 @@ static struct nd_error *read_settings(const struct arguments *arguments, struct 
                         ret->as = (enum bridge_as) i;
         if (arguments->as && strcmp(identities[ret->as], arguments->as) != 0)
                 return nd_error_new(ND_INVALID, 0, "invalid value '%s' of --as; use root, caller or owner", arguments->as);
-        if (arguments->owner && (sscanf(arguments->owner, "%9u:%9u%n", &ret->owner_uid, &ret->owner_gid, &end) != 2 ||
-                                 arguments->owner[end] != '\0'))
+        if (arguments->owner && !parse_owner(arguments->owner, ret))
                 return nd_error_new(ND_INVALID, 0, "invalid value '%s' of --force-owner; use UID:GID", arguments->owner);
         ret->force_owner = arguments->owner;
         /* The kernel passes files through for the host's root only. */

@@ -366,7 +366,9 @@ static int open_named(struct bridge_thread *thread, struct bridge_node *node, in
         uint32_t parent_id;
         int error;
 
-        if (!name_of(thread->state, node, name, &parent_id) || bridge_node_get(thread->state, parent_id, &parent) < 0)
+        if (!name_of(thread->state, node, name, &parent_id))
+                return -ESTALE;
+        if (bridge_node_get(thread->state, parent_id, &parent) != 0 || !parent)
                 return -ESTALE;
         fd = openat(parent->fd, name, flags | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
         error = errno;

@@ -137,7 +137,7 @@ static void work(struct bridge_thread *thread, size_t length) {
         }
         if (r == 0)
                 r = bridge_node_get(thread->state, request.head->nodeid, &node);
-        if (r < 0) {
+        if (r != 0) {
                 bridge_reply_error(thread, request.head, r);
                 return;
         }

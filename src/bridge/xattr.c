@@ -68,7 +68,7 @@ static ssize_t read_all(const struct bridge_thread *thread, const char *path, co
                 return -errno;
         return request->head->opcode == FUSE_GETXATTR ? length : (ssize_t) filter(thread, bytes, (size_t) length);
 }
-static_assert(BRIDGE_REQUEST >= XATTR_SIZE_MAX && BRIDGE_REQUEST >= XATTR_LIST_MAX);
+static_assert(BRIDGE_REQUEST >= XATTR_SIZE_MAX && XATTR_SIZE_MAX == XATTR_LIST_MAX);
 
 void bridge_xattr(struct bridge_thread *thread, const struct bridge_request *request, struct bridge_node *node) {
         const struct fuse_getxattr_in *argument = request->argument;
