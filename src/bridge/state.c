@@ -120,14 +120,13 @@ void bridge_state_cell_clear(struct bridge_state *state, struct bridge_cell *cel
 }
 
 bool bridge_state_cell_set(struct bridge_state *state, struct bridge_cell *cell, const void *bytes, size_t length) {
-        const unsigned char *old = bridge_state_cell_get(state, cell);
         struct bridge_cell new = {.length = (uint8_t) length};
 
         if (length > UINT8_MAX)
                 return false;
         while (cell_size(new.kind) < length)
                 new.kind++;
-        if (old && cell->length == length && memcmp(old, bytes, length) == 0)
+        if (cell->index > 0 && cell->length == length && memcmp(cell_at(state, cell->kind, cell->index), bytes, length) == 0)
                 return true;
         new.index = state->free_cell[new.kind];
         if (new.index > 0)
