@@ -16,8 +16,8 @@ def namespace() -> Iterator[str]:
         yield path
 
 
-def volume_of(kind: str, namespace: str, stack: ExitStack, *options: str) -> Volume:
-    base = stack.enter_context(bridged.directory())
+def volume_of(kind: str, namespace: str, stack: ExitStack, *options: str, memory: bool = False) -> Volume:
+    base = stack.enter_context(bridged.directory(memory))
     source, target = base / "source", base / "target"
     source.mkdir()
     if kind == "fuse":

@@ -193,19 +193,20 @@ def under_load(volume: Volume, rounds: int, victim: Callable[[Volume], int]) -> 
 @pytest.mark.parametrize("kind", ["disk", "copied", "fuse"])
 def test_the_server_is_killed_under_load(namespace: str, kind: str) -> None:
     with contextlib.ExitStack() as stack:
-        under_load(volume_of(kind, namespace, stack), ROUNDS, Volume.server)
+        under_load(volume_of(kind, namespace, stack, memory=True), ROUNDS, Volume.server)
 
 
-def test_each_process_is_killed_in_turn(disk: Volume) -> None:
-    turn = iter(range(10 ** 6))
-    under_load(disk, ROUNDS, lambda volume: sorted(volume.family())[next(turn) % 3])
+def test_each_process_is_killed_in_turn(namespace: str) -> None:
+    turn = iter(range(ROUNDS))
+    with contextlib.ExitStack() as stack:
+        under_load(volume_of("disk", namespace, stack, memory=True), ROUNDS, lambda volume: sorted(volume.family())[next(turn) % 3])
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["disk", "copied", "fuse"])
 def test_500_kills_of_the_server(namespace: str, kind: str) -> None:
     with contextlib.ExitStack() as stack:
-        under_load(volume_of(kind, namespace, stack), 500, Volume.server)
+        under_load(volume_of(kind, namespace, stack, memory=True), 500, Volume.server)
 
 
 def test_a_keeper_and_the_server_die_at_once(disk: Volume) -> None:
