@@ -6,7 +6,9 @@
  * state, so locks survive the server. A BSD lock belongs to the open file itself.
  *
  * A request that must wait gets a thread; the wait is in the state, too, and a new server starts it
- * again. FUSE_INTERRUPT ends it by a signal. */
+ * again. FUSE_INTERRUPT ends it by a signal. A process of the pod that is killed does not end
+ * before its request does, so no interrupt may be lost: one that arrives before the wait has begun
+ * is refused with EAGAIN, and the kernel sends it again. */
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -94,6 +96,7 @@ static int take(int fd, const struct fuse_lk_in *argument, bool wait) {
 
 enum {
         INTERRUPT_MS = 5,
+        EARLY_MS = 1,
 };
 
 static struct {
@@ -103,7 +106,6 @@ static struct {
                 struct bridge_state *state;
                 struct bridge_waiter *waiter; /* nullptr = free */
                 int fd;
-                bool interrupted;
                 pthread_t thread;
         } places[BRIDGE_WAITERS];
 } waiting = {.lock = PTHREAD_MUTEX_INITIALIZER, .interrupt = PTHREAD_COND_INITIALIZER};
@@ -151,6 +153,7 @@ static int wait_in_thread(struct bridge_thread *thread, const struct bridge_requ
         for (size_t i = 0; i < BRIDGE_WAITERS; i++) {
                 if (waiters[i].head.unique != 0 || waiting.places[i].waiter)
                         continue;
+                waiters[i].interrupted = false;
                 waiters[i].lock = *(const struct fuse_lk_in *) request->argument;
                 waiters[i].head = *request->head;
                 waiters[i].head.unique = 0;
@@ -191,16 +194,35 @@ void bridge_lock_resume(struct bridge_state *state) {
         (void) pthread_mutex_unlock(&waiting.lock);
 }
 
+/* Whether a thread is about to wait. */
+static bool is_beginning(const struct bridge_shared *shared, uint64_t unique) {
+        for (size_t i = 0; i < BRIDGE_THREADS; i++) {
+                const struct fuse_in_header *head = bridge_request_head(shared->requests[i]);
+
+                if (head->unique == unique && head->opcode == FUSE_SETLKW && shared->slots[i].answered != unique)
+                        return true;
+        }
+        return false;
+}
+
 void bridge_lock_interrupt(struct bridge_thread *thread, const struct bridge_request *request) {
-        const struct fuse_interrupt_in *argument = request->argument;
+        struct bridge_shared *shared = bridge_shared(thread);
+        uint64_t unique = ((const struct fuse_interrupt_in *) request->argument)->unique;
+        bool found = false, early = false;
 
         (void) pthread_mutex_lock(&waiting.lock);
         for (size_t i = 0; i < BRIDGE_WAITERS; i++)
-                if (waiting.places[i].waiter && waiting.places[i].waiter->head.unique == argument->unique)
-                        waiting.places[i].interrupted = true;
+                if (shared->waiters[i].head.unique == unique)
+                        found = shared->waiters[i].interrupted = true;
+        early = !found && is_beginning(shared, unique);
         (void) pthread_cond_signal(&waiting.interrupt);
         (void) pthread_mutex_unlock(&waiting.lock);
-        bridge_reply_none(thread, request->head);
+        if (!early) {
+                bridge_reply_none(thread, request->head);
+                return;
+        }
+        (void) poll(nullptr, 0, EARLY_MS);
+        bridge_reply_error(thread, request->head, -EAGAIN);
 }
 
 /* A signal that arrives before the system call does not end it, so it is sent until the thread has
@@ -209,7 +231,7 @@ static bool signal_interrupted(void) {
         bool found = false;
 
         for (size_t i = 0; i < BRIDGE_WAITERS; i++)
-                if (waiting.places[i].waiter && waiting.places[i].interrupted) {
+                if (waiting.places[i].waiter && waiting.places[i].waiter->interrupted) {
                         (void) pthread_kill(waiting.places[i].thread, SIGUSR1);
                         found = true;
                 }

@@ -117,6 +117,7 @@ struct bridge_slot {
 struct bridge_waiter {
         struct fuse_in_header head; /* unique 0 = free */
         struct fuse_lk_in lock;
+        bool interrupted; /* the process that waits has a signal */
 };
 
 /* The memory that the processes share. */

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import mmap
 import os
+import signal
 import stat
 import struct
 import subprocess
@@ -381,8 +382,6 @@ def test_locks_are_seen_on_both_sides(volume: Volume) -> None:
 
 
 def test_a_wait_for_a_lock_can_be_interrupted(volume: Volume) -> None:
-    import signal
-
     (volume.source / "l").write_text("text")
     with open(volume.source / "l", "r+") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)
@@ -400,6 +399,30 @@ def test_a_wait_for_a_lock_can_be_interrupted(volume: Volume) -> None:
         def stop(*_: object) -> None:
             raise TimeoutError
         assert volume.run(wait) == "interrupted"
+
+
+def test_a_wait_for_a_lock_can_be_interrupted_at_any_moment(volume: Volume) -> None:
+    """Also before it has begun: a process in the kernel ends when its request ends, and a lost interrupt would keep it for ever."""
+    (volume.source / "l").write_text("text")
+    with open(volume.source / "l", "r+") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX)
+
+        def stop(*_: object) -> None:
+            raise TimeoutError
+
+        def wait() -> int:
+            signal.signal(signal.SIGALRM, stop)
+            interrupted = 0
+            with open("l", "r+") as own:
+                for number in range(600):
+                    try:
+                        # the second signal is for the case that the first one comes before the system call
+                        signal.setitimer(signal.ITIMER_REAL, 0.00002 + 0.000004 * (number % 60), 0.02)
+                        fcntl.lockf(own, fcntl.LOCK_EX)
+                    except TimeoutError:
+                        interrupted += 1
+            return interrupted
+        assert volume.run(wait) == 600
 
 
 def test_flock_locks_belong_to_the_open_file(volume: Volume) -> None:
