@@ -69,7 +69,7 @@ static void numbers_are_decimal_digits_and_nothing_else([[maybe_unused]] void **
 
 static void a_number_above_its_ceiling_is_out_of_range([[maybe_unused]] void **state) {
         uint64_t big = 1;
-        uint32_t value = 1;
+        uint32_t second, value = 1;
 
         assert_int_equal(nd_text_parse_u32("4294967296", &value), -ERANGE);
         assert_int_equal(nd_text_parse_u64("18446744073709551615", UINT64_MAX, &big), 0);
@@ -77,6 +77,13 @@ static void a_number_above_its_ceiling_is_out_of_range([[maybe_unused]] void **s
         assert_int_equal(nd_text_parse_u64("18446744073709551616", UINT64_MAX, &big), -ERANGE);
         assert_int_equal(nd_text_parse_u64("99999999999999999999999", UINT64_MAX, &big), -ERANGE);
         assert_int_equal(nd_text_parse_u64("101", 100, &big), -ERANGE);
+        assert_int_equal(nd_text_parse_u32_pair("1:4294967295", &value, &second), 0);
+        assert_int_equal(value, 1);
+        assert_true(second == UINT32_MAX);
+        assert_int_equal(nd_text_parse_u32_pair("1", &value, &second), -EINVAL);
+        assert_int_equal(nd_text_parse_u32_pair(":1", &value, &second), -EINVAL);
+        assert_int_equal(nd_text_parse_u32_pair("1:2:3", &value, &second), -EINVAL);
+        assert_int_equal(nd_text_parse_u32_pair("1:4294967296", &value, &second), -ERANGE);
         assert_int_equal(nd_text_parse_u64("100", 100, &big), 0);
 }
 

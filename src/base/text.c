@@ -86,6 +86,14 @@ int nd_text_parse_u32(const char *text, uint32_t *ret) {
         return 0;
 }
 
+int nd_text_parse_u32_pair(const char *text, uint32_t *ret_first, uint32_t *ret_second) {
+        const char *colon = strchr(text, ':');
+        nd_autofree char *first = colon ? nd_strndup(text, (size_t) (colon - text)) : nullptr;
+        int r = first ? nd_text_parse_u32(first, ret_first) : -EINVAL;
+
+        return r < 0 ? r : nd_text_parse_u32(colon + 1, ret_second);
+}
+
 size_t nd_text_utf8_next(const char *bytes, size_t length, uint32_t *ret) {
         static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
         const unsigned char *b = (const unsigned char *) bytes;

@@ -32,6 +32,8 @@ const char *nd_text_get(const struct nd_text *text); /* "" while empty */
  * ceiling. */
 [[nodiscard]] int nd_text_parse_u64(const char *text, uint64_t ceiling, uint64_t *ret);
 [[nodiscard]] int nd_text_parse_u32(const char *text, uint32_t *ret);
+/* Two of them with a colon between, as "UID:GID". */
+[[nodiscard]] int nd_text_parse_u32_pair(const char *text, uint32_t *ret_first, uint32_t *ret_second);
 
 /* Appends a string as Go's %q prints it: double quotes, backslash escapes, \u for what is not
  * printable, \x for bytes that are not UTF-8. Error texts that must equal the kubelet's go through

@@ -29,7 +29,13 @@ struct arguments {
         const char *owner;
         uint32_t first_id, ids;
         uint32_t cache_ms;
-        bool idmap, no_passthrough, foreground;
+        bool idmap, no_passthrough, foreground, descriptors;
+};
+
+/* With --descriptors. */
+enum {
+        SOURCE = 3,
+        USER_NAMESPACE = 4,
 };
 
 static const struct nd_option options[] = {
@@ -74,20 +80,16 @@ static const struct nd_option options[] = {
          .kind = ND_OPTION_FLAG,
          .offset = offsetof(struct arguments, no_passthrough),
          .help = "Copy data through this program, also where the kernel could read and write files itself"},
+        {.name = "descriptors",
+         .kind = ND_OPTION_FLAG,
+         .offset = offsetof(struct arguments, descriptors),
+         .help = "The source is descriptor 3 and the user namespace descriptor 4; the only operand is TARGET"},
         {.name = "foreground",
          .kind = ND_OPTION_FLAG,
          .offset = offsetof(struct arguments, foreground),
          .help = "Do not move to the background"},
         {},
 };
-
-/* "UID:GID" */
-static bool parse_owner(const char *text, struct bridge_settings *ret) {
-        const char *colon = strchr(text, ':');
-        nd_autofree char *uid = colon ? nd_strndup(text, (size_t) (colon - text)) : nullptr;
-
-        return uid && nd_text_parse_u32(uid, &ret->owner_uid) == 0 && nd_text_parse_u32(colon + 1, &ret->owner_gid) == 0;
-}
 
 static struct nd_error *read_settings(const struct arguments *arguments, struct bridge_settings *ret) {
         static const char *const identities[] = {
@@ -99,14 +101,14 @@ static struct nd_error *read_settings(const struct arguments *arguments, struct 
                                          .ids = arguments->ids > 0 ? arguments->ids : ALL_IDS,
                                          .attribute_ms = arguments->cache_ms > 0 ? arguments->cache_ms : CACHE_MS,
                                          .entry_ms = arguments->cache_ms > 0 ? arguments->cache_ms : CACHE_MS};
-        if (!arguments->userns == !arguments->idmap)
+        if (!arguments->userns + !arguments->idmap + !arguments->descriptors != 2)
                 return nd_error_new(ND_INVALID, 0, "one of --userns and --idmap is required");
         for (size_t i = 0; arguments->as && i < nd_count_of(identities); i++)
                 if (strcmp(identities[i], arguments->as) == 0)
                         ret->as = (enum bridge_as) i;
         if (arguments->as && strcmp(identities[ret->as], arguments->as) != 0)
                 return nd_error_new(ND_INVALID, 0, "invalid value '%s' of --as; use root, caller or owner", arguments->as);
-        if (arguments->owner && !parse_owner(arguments->owner, ret))
+        if (arguments->owner && nd_text_parse_u32_pair(arguments->owner, &ret->owner_uid, &ret->owner_gid) != 0)
                 return nd_error_new(ND_INVALID, 0, "invalid value '%s' of --force-owner; use UID:GID", arguments->owner);
         ret->force_owner = arguments->owner;
         /* The kernel passes files through for the host's root only. */
@@ -129,23 +131,30 @@ static struct nd_error *go_to_background(const struct bridge_state *state) {
                 return nd_error_new(ND_DEADLINE, 0, "the filesystem is not served in time");
         }
         (void) setsid();
-        for (int fd = STDIN_FILENO; fd <= STDOUT_FILENO; fd++)
+        for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
                 (void) dup2(null, fd);
         return nullptr;
 }
 
+static struct nd_error *open_userns(const struct arguments *arguments, int *ret_fd) {
+        if (arguments->descriptors)
+                *ret_fd = USER_NAMESPACE;
+        if (!arguments->userns)
+                return nullptr;
+        *ret_fd = open(arguments->userns, O_RDONLY | O_CLOEXEC);
+        return *ret_fd < 0 ? nd_error_new(nd_error_code_of(errno), errno, "open '%s'", arguments->userns) : nullptr;
+}
+
+/* @source: nullptr with --descriptors. */
 static struct nd_error *serve(const struct arguments *arguments, const char *source, const char *target) {
         static struct bridge_state state;
         nd_autoclose int userns = -EBADF, tree = -EBADF;
 
-        (void) close_range(STDERR_FILENO + 1, UINT32_MAX, 0);
+        (void) close_range(arguments->descriptors ? USER_NAMESPACE + 1 : STDERR_FILENO + 1, UINT32_MAX, 0);
         nd_try(bridge_state_make(&state));
         nd_try(read_settings(arguments, &state.shared->settings));
-        if (arguments->userns)
-                userns = open(arguments->userns, O_RDONLY | O_CLOEXEC);
-        if (arguments->userns && userns < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "open '%s'", arguments->userns);
-        nd_try(bridge_mount_open(&state, source));
+        nd_try(open_userns(arguments, &userns));
+        nd_try(source ? bridge_mount_open(&state, AT_FDCWD, source) : bridge_mount_open(&state, SOURCE, ""));
         nd_try(bridge_node_root(&state));
         nd_try(bridge_mount_make(&state, userns, &tree));
         nd_try(nd_mount_attach(tree, AT_FDCWD, target));
@@ -159,13 +168,14 @@ static struct nd_error *serve(const struct arguments *arguments, const char *sou
 }
 
 static int run(void *argument, int count, char **operands) {
+        const struct arguments *arguments = argument;
         nd_autoerror struct nd_error *error = nullptr;
 
-        if (count != 2) {
+        if (count != (arguments->descriptors ? 1 : 2)) {
                 (void) fprintf(stderr, "nodens-bridge: SOURCE and TARGET are required\n");
                 return ND_EXIT_USAGE;
         }
-        error = serve(argument, operands[0], operands[1]);
+        error = serve(arguments, arguments->descriptors ? nullptr : operands[0], operands[count - 1]);
         if (!error)
                 return EXIT_SUCCESS;
         (void) fprintf(stderr, "nodens-bridge: %s\n", nd_error_text(error));

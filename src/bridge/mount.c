@@ -11,10 +11,10 @@
 #include "sys/calls.h"
 #include "sys/mount.h"
 
-struct nd_error *bridge_mount_open(struct bridge_state *state, const char *source) {
+struct nd_error *bridge_mount_open(struct bridge_state *state, int dir_fd, const char *source) {
         struct bridge_shared *shared = state->shared;
 
-        nd_try(nd_mount_clone(AT_FDCWD, source, false, &shared->root));
+        nd_try(nd_mount_clone(dir_fd, source, false, &shared->root));
         nd_try(nd_mount_set(shared->root, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, false));
         /* Opening by handle takes no O_PATH descriptor. A volume that is a single file has none. */
         shared->mount = openat(shared->root, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -22,7 +22,6 @@
 #include "cri/bundle/apparmor.h"
 #include "cri/bundle/capabilities.h"
 #include "cri/bundle/cdi.h"
-#include "cri/bundle/container-path.h"
 #include "cri/bundle/device-nodes.h"
 #include "cri/bundle/devices.h"
 #include "cri/bundle/image-path.h"
@@ -34,6 +33,7 @@
 #include "cri/bundle/volume-attachment.h"
 #include "cri/bundle/volumes.h"
 #include "cri/core/config.h"
+#include "cri/core/container-path.h"
 #include "cri/core/paths.h"
 #include "oci/platform.h"
 #include "oci/seccomp.h"
@@ -554,7 +554,7 @@ static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const
 
         nd_try(choose_labels(plan, &labels));
         nd_try(open_userns(plan, &userns));
-        nd_try(cri_volumes_look(plan->config, pod, request_of(plan), userns, &found));
+        nd_try(cri_volumes_look(plan->config, plan->container->sandbox, request_of(plan), userns, &found));
         nd_try(label_volumes(request_of(plan), &found, &labels));
         nd_try(enter_runtime_mntns(plan, &mount_namespace));
         nd_try(mount_images(plan, directory, userns, &found));

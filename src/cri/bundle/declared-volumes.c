@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "cri/bundle/container-path.h"
 #include "cri/bundle/image-path.h"
+#include "cri/core/container-path.h"
 #include "sys/file.h"
 #include "sys/tree-copy.h"
 #include "sys/tree.h"

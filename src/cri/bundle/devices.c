@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#include "cri/bundle/container-path.h"
+#include "cri/core/container-path.h"
 
 enum {
         DEPTH_MOST = 16,

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cri/bundle/container-path.h"
+#include "cri/core/container-path.h"
 #include "sys/file.h"
 
 enum {

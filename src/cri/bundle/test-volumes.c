@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cri/bundle/volumes.h"
+#include "cri/core/pod-table.h"
 
 #include <fcntl.h>
 #include <sys/mount.h>
@@ -34,7 +35,7 @@ static struct cri_mount_request mount_of(const char *host, const char *container
 static const struct cri_config config = {
         .state = (char *) "/var/lib/nodens", .run = (char *) "/run/nodens", .netns = (char *) "/run/netns"};
 
-static const struct cri_sandbox_request pod = {.uid = (char *) "u"};
+static const struct cri_sandbox sandbox = {.id = "s", .request = {.uid = (char *) "u"}};
 
 static struct nd_error *look(struct cri_mount_request mount, int userns) {
         nd_cleanup(cri_volumes_done) struct cri_volumes found = {};
@@ -42,7 +43,7 @@ static struct nd_error *look(struct cri_mount_request mount, int userns) {
         struct nd_error *error;
 
         nd_vector_push(&request.mounts, mount);
-        error = cri_volumes_look(&config, &pod, &request, userns, &found);
+        error = cri_volumes_look(&config, &sandbox, &request, userns, &found);
         nd_vector_done(&request.mounts);
         return error;
 }
@@ -127,14 +128,14 @@ static struct nd_error *submounts_work(void *argument, [[maybe_unused]] int *ret
         nd_try(nd_mount_namespace_private());
         if (nd_sys->mount("tmpfs", below, "tmpfs", 0, nullptr) < 0)
                 return nd_error_new(ND_ABORTED, errno, "tmpfs");
-        nd_try(cri_volumes_look(&config, &pod, &request, userns, &mapped));
+        nd_try(cri_volumes_look(&config, &sandbox, &request, userns, &mapped));
         assert_true(mapped.items[0].submounts);
-        nd_try(cri_volumes_look(&(struct cri_config) {.state = below, .run = below, .netns = below}, &pod, &request, userns,
-                                &ours));
+        nd_try(cri_volumes_look(&(struct cri_config) {.state = below, .run = below, .netns = below}, &sandbox, &request,
+                                userns, &ours));
         assert_false(ours.items[0].submounts);
         if (nd_sys->mount("proc", below, "proc", 0, nullptr) < 0)
                 return nd_error_new(ND_ABORTED, errno, "proc");
-        nd_try(cri_volumes_look(&config, &pod, &request, userns, &mixed));
+        nd_try(cri_volumes_look(&config, &sandbox, &request, userns, &mixed));
         assert_false(mixed.items[0].submounts);
         nd_vector_done(&request.mounts);
         return nullptr;

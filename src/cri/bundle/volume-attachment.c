@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "cri/bundle/container-path.h"
+#include "cri/core/container-path.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/tree.h"
@@ -232,19 +232,20 @@ static bool is_covered(const struct cri_volume_attachment *attachment, const cha
 
 /* ---- attaching ---- */
 
-static struct nd_error *is_directory(int tree, bool *ret) {
+static struct nd_error *is_directory(int file, bool *ret) {
         struct stat st;
 
-        if (fstat(tree, &st) < 0)
+        if (fstat(file, &st) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "stat the volume");
         *ret = S_ISDIR(st.st_mode);
         return nullptr;
 }
 
 /* Sets *ret to whether it was attached: not if the OCI runtime's own mounts would cover it, and
- * not if the OCI runtime binds it. */
-static struct nd_error *attach_below_root(struct cri_volume_attachment *attachment, int tree, const char *destination,
-                                          bool oci_runtimes, bool *ret) {
+ * not if the OCI runtime binds it. @file: what the tree shows; only the pod can use the tree of a
+ * bridged volume. */
+static struct nd_error *attach_below_root(struct cri_volume_attachment *attachment, int tree, int file,
+                                          const char *destination, bool oci_runtimes, bool *ret) {
         nd_autofree char *path = nullptr;
         nd_autoclose int place = -EBADF;
         bool directory = false;
@@ -252,7 +253,7 @@ static struct nd_error *attach_below_root(struct cri_volume_attachment *attachme
         *ret = false;
         if (attachment->root < 0 || is_oci_runtimes(destination))
                 return nullptr;
-        nd_try(is_directory(tree, &directory));
+        nd_try(is_directory(file, &directory));
         nd_try(find_place(attachment, destination, directory, &place));
         path = path_inside(attachment, place);
         if (oci_runtimes || !path || is_covered(attachment, path)) {
@@ -279,7 +280,7 @@ static struct nd_error *attach_for_oci_runtime(const struct cri_volume_attachmen
                                     visit->mount->read_only ? "make it writable" : "change its mount options",
                                     visit->mount->propagation == MOUNT_PRIVATE ? "mount it elsewhere"
                                                                                : "set its mountPropagation to None");
-        nd_try(is_directory(visit->volume->tree, &directory));
+        nd_try(is_directory(visit->volume->file, &directory));
         if (directory)
                 nd_try(nd_dir_make(attachment->place, name, 0700));
         else
@@ -299,7 +300,7 @@ static struct nd_error *attach_own(struct cri_volume_attachment *attachment, con
                 return nullptr;
         nd_try(nd_mount_clone(AT_FDCWD, source, false, &tree));
         nd_try(nd_mount_propagation(tree, MS_PRIVATE, false));
-        return attach_below_root(attachment, tree, destination, false, ret);
+        return attach_below_root(attachment, tree, tree, destination, false, ret);
 }
 
 static struct nd_error *attach_volume(struct cri_volume_attachment *attachment, const struct cri_volume_visit *visit) {
@@ -312,8 +313,8 @@ static struct nd_error *attach_volume(struct cri_volume_attachment *attachment, 
                         free(nd_take_ptr(volume->source));
                 return nullptr;
         }
-        nd_try(attach_below_root(attachment, volume->tree, visit->destination, visit->mount->propagation != MOUNT_PRIVATE,
-                                 &attached));
+        nd_try(attach_below_root(attachment, volume->tree, volume->file, visit->destination,
+                                 visit->mount->propagation != MOUNT_PRIVATE, &attached));
         if (!attached)
                 return attach_for_oci_runtime(attachment, visit);
         if (!visit->mount->read_only)

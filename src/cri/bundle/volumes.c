@@ -6,9 +6,10 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cri/bundle/container-path.h"
+#include "cri/bundle/bridge.h"
 #include "cri/bundle/pod-volumes.h"
 #include "cri/core/config.h"
+#include "cri/core/container-path.h"
 #include "sys/file.h"
 #include "sys/mount.h"
 #include "sys/own-userns.h"
@@ -167,7 +168,8 @@ static struct nd_error *explain(struct nd_error *cause, const struct cri_volume 
                 ND_PRECONDITION, 0,
                 "failed to set MOUNT_ATTR_IDMAP on %s: invalid argument (maybe the source filesystem doesn't support "
                 "idmap mounts on this kernel?): it is on %s; put the volume on a filesystem that can be idmapped "
-                "(ext4, xfs, btrfs, tmpfs, ...), or set hostUsers: true",
+                "(ext4, xfs, btrfs, tmpfs, ...), let nodens-bridge serve it (volumes: {bridge: auto} in the configuration of "
+                "nodens-cri), or set hostUsers: true",
                 volume->path, nd_mount_fs_name(volume->file));
 }
 
@@ -202,8 +204,26 @@ static struct nd_error *take_shifted(const struct cri_mount_request *mount, stru
         return take(mount, volume, &volume->tree);
 }
 
-static struct nd_error *map(const struct cri_config *config, const struct cri_sandbox_request *pod,
+/* Whether the mount has the pod's own maps. */
+static bool is_mapped_as(const struct cri_mount_request *mount, const struct cri_sandbox_request *pod) {
+        return is_same(&mount->uids, &pod->uids) && is_same(&mount->gids, &pod->gids);
+}
+
+static struct nd_error *take_bridged(const struct cri_config *config, const struct cri_sandbox *sandbox,
+                                     const struct cri_mount_request *mount, int userns, struct cri_volume *volume) {
+        nd_autoclose int tree = -EBADF;
+
+        nd_try(nd_error_wrap(cri_bridge_open(config, sandbox, userns, volume->file, &tree), "bridge %s on %s", volume->path,
+                             nd_mount_fs_name(volume->file)));
+        if (mount->propagation != MOUNT_BIDIRECTIONAL)
+                nd_try(nd_mount_propagation(tree, MS_PRIVATE, false));
+        volume->tree = nd_take_fd(tree);
+        return nullptr;
+}
+
+static struct nd_error *map(const struct cri_config *config, const struct cri_sandbox *sandbox,
                             const struct cri_mount_request *mount, int userns, struct cri_volume *volume) {
+        const struct cri_sandbox_request *pod = &sandbox->request;
         nd_autoerror struct nd_error *error = nullptr;
 
         if (!holds_our_mounts(config, volume->path)) {
@@ -214,14 +234,15 @@ static struct nd_error *map(const struct cri_config *config, const struct cri_sa
                 nd_error_free(nd_take_ptr(error));
         }
         error = take_mapped(mount, volume, userns, false, &volume->tree);
-        if (error && is_same(&mount->uids, &pod->uids) && is_same(&mount->gids, &pod->gids) &&
-            cri_pod_volume_is_private(volume->path, pod->uid) && nd_own_userns_in_node())
+        if (error && is_mapped_as(mount, pod) && cri_pod_volume_is_private(volume->path, pod->uid) && nd_own_userns_in_node())
                 return take_shifted(mount, volume);
+        if (nd_error_errno(error) == EINVAL && is_mapped_as(mount, pod) && config->bridge_volumes)
+                return take_bridged(config, sandbox, mount, userns, volume);
         return error ? explain(nd_take_ptr(error), volume) : nullptr;
 }
 
 /* A mount can have its own maps; the kubelet sends the pod's. */
-static struct nd_error *take_by_maps(const struct cri_config *config, const struct cri_sandbox_request *pod,
+static struct nd_error *take_by_maps(const struct cri_config *config, const struct cri_sandbox *sandbox,
                                      const struct cri_container_request *request, const struct cri_mount_request *mount,
                                      int userns, struct cri_volume *volume) {
         const struct nd_userns_plan plan = {.uids = &mount->uids, .uid_count = 1, .gids = &mount->gids, .gid_count = 1};
@@ -230,12 +251,12 @@ static struct nd_error *take_by_maps(const struct cri_config *config, const stru
         if (!mount->idmapped)
                 return take(mount, volume, &volume->tree);
         if (userns >= 0 && is_same(&mount->uids, &request->uids) && is_same(&mount->gids, &request->gids))
-                return map(config, pod, mount, userns, volume);
+                return map(config, sandbox, mount, userns, volume);
         nd_try(nd_userns_make(&plan, &own));
-        return map(config, pod, mount, own, volume);
+        return map(config, sandbox, mount, own, volume);
 }
 
-static struct nd_error *look(const struct cri_config *config, const struct cri_sandbox_request *pod,
+static struct nd_error *look(const struct cri_config *config, const struct cri_sandbox *sandbox,
                              const struct cri_container_request *request, const struct cri_mount_request *mount, int userns,
                              struct cri_volume *ret) {
         nd_try(check_flags(mount, userns >= 0));
@@ -244,19 +265,19 @@ static struct nd_error *look(const struct cri_config *config, const struct cri_s
                 nd_try(check_shared(ret));
                 return take(mount, ret, &ret->tree);
         }
-        nd_try(take_by_maps(config, pod, request, mount, userns, ret));
+        nd_try(take_by_maps(config, sandbox, request, mount, userns, ret));
         if (mount->attributes)
                 nd_try(nd_mount_set(ret->tree, mount->attributes, true));
         return mount->recursive_read_only ? nd_mount_set(ret->tree, MOUNT_ATTR_RDONLY, true) : nullptr;
 }
 
-struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_sandbox_request *pod,
+struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_sandbox *sandbox,
                                   const struct cri_container_request *request, int userns, struct cri_volumes *ret) {
         nd_vector_each (mount, &request->mounts) {
                 nd_vector_push(ret, VOLUME_NONE); /* first, so that the list owns the result */
                 if (*mount->image)
                         continue; /* image-volumes.c */
-                nd_try(wrap_named(look(config, pod, request, mount, userns, &ret->items[ret->count - 1]), mount));
+                nd_try(wrap_named(look(config, sandbox, request, mount, userns, &ret->items[ret->count - 1]), mount));
         }
         return nullptr;
 }

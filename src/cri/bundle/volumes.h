@@ -11,7 +11,8 @@
  *                      without. Also without if our own directories are among them: the roots of
  *                      containers are overlays, which come and go and cannot be mapped. In a
  *                      rootless node, files that belong to the pod get its IDs if they cannot be
- *                      mapped (pod-volumes.h)
+ *                      mapped (pod-volumes.h). Elsewhere nodens-bridge serves such a volume, if the
+ *                      configuration allows it (bridge.h)
  *      Bidirectional   needs a shared mount and no user namespace, from which nothing propagates to
  *                      the host
  *      recursive ro    needs read-only and private propagation */
@@ -22,6 +23,7 @@
 #include "oci/spec.h"
 
 struct cri_config;
+struct cri_sandbox;
 
 /* State of one of the request's mounts. */
 struct cri_volume {
@@ -41,7 +43,7 @@ struct cri_volumes {
 void cri_volumes_done(struct cri_volumes *list);
 
 /* ret has one entry per mount of the request. userns is the pod's, -EBADF = the host's users. */
-[[nodiscard]] struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_sandbox_request *pod,
+[[nodiscard]] struct nd_error *cri_volumes_look(const struct cri_config *config, const struct cri_sandbox *sandbox,
                                                 const struct cri_container_request *request, int userns,
                                                 struct cri_volumes *ret);
 

@@ -2,6 +2,7 @@
 #include "cri/core/config.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/yaml.h"
@@ -23,12 +24,18 @@ static void runtime_handler_done(struct cri_runtime_handler *handler) {
         free(handler->program);
 }
 
+static void bridge_rule_done(struct cri_bridge_rule *rule) {
+        free(rule->filesystem);
+        free(rule->force_owner);
+}
+
 void cri_config_done(struct cri_config *config) {
         free(config->socket);
         free(config->images);
         free(config->certificates);
         free(config->fetch_helper);
         free(config->unpack_helper);
+        free(config->bridge_helper);
         nd_vector_each (name, &config->pinned) {
                 free(*name);
         }
@@ -48,6 +55,9 @@ void cri_config_done(struct cri_config *config) {
         nd_vector_each (handler, &config->handlers)
                 runtime_handler_done(handler);
         nd_vector_done(&config->handlers);
+        nd_vector_each (rule, &config->bridge_rules)
+                bridge_rule_done(rule);
+        nd_vector_done(&config->bridge_rules);
         free(config->cdi);
         free(config->verifier);
         free(config->pull_broker);
@@ -62,6 +72,7 @@ void cri_config_init(struct cri_config *ret) {
                 .certificates = nd_strdup("/etc/nodens/certs.d"),
                 .fetch_helper = nd_strdup(ND_LIBEXEC "/nodens-fetch"),
                 .unpack_helper = nd_strdup(ND_LIBEXEC "/nodens-unpack"),
+                .bridge_helper = nd_strdup(ND_LIBEXEC "/nodens-bridge"),
                 .pulls = 8,
                 .downloads = 3,
                 .stalled_s = 60,
@@ -98,6 +109,7 @@ struct key {
                 KEY_LABEL,
                 KEY_ENDPOINT,
                 KEY_HANDLERS,
+                KEY_VOLUMES,
                 KEY_BOOL
         } kind;
         size_t offset;
@@ -110,6 +122,7 @@ static const struct key keys[] = {
         {"certificates", KEY_PATH, offsetof(struct cri_config, certificates), 0, 0},
         {"fetchHelper", KEY_PATH, offsetof(struct cri_config, fetch_helper), 0, 0},
         {"unpackHelper", KEY_PATH, offsetof(struct cri_config, unpack_helper), 0, 0},
+        {"bridgeHelper", KEY_PATH, offsetof(struct cri_config, bridge_helper), 0, 0},
         {"parallelPulls", KEY_NUMBER, offsetof(struct cri_config, pulls), 1, 64},
         {"parallelDownloads", KEY_NUMBER, offsetof(struct cri_config, downloads), 1, 32},
         {"noProgressSeconds", KEY_NUMBER, offsetof(struct cri_config, stalled_s), 1, 3600},
@@ -131,6 +144,7 @@ static const struct key keys[] = {
         {"cdi", KEY_PATHS, offsetof(struct cri_config, cdi), 0, 0},
         {"deviceOwnershipFromSecurityContext", KEY_BOOL, offsetof(struct cri_config, device_ownership), 0, 0},
         {"refuseUnmappedOwners", KEY_BOOL, offsetof(struct cri_config, refuse_unmapped_owners), 0, 0},
+        {"volumes", KEY_VOLUMES, offsetof(struct cri_config, bridge_volumes), 0, 0},
         {"imageVerifier", KEY_OPTIONAL_PATH, offsetof(struct cri_config, verifier), 0, 0},
         {"unlockedReadOnlyVolumes", KEY_BOOL, offsetof(struct cri_config, unlocked_volumes), 0, 0},
         {"pullBroker", KEY_OPTIONAL_PATH, offsetof(struct cri_config, pull_broker), 0, 0},
@@ -332,6 +346,80 @@ static struct nd_error *take_handlers(const struct key *key, yyjson_val *value, 
         return nullptr;
 }
 
+/* ---- volumes ---- */
+
+static const char *const identities[] = {"root", "caller", "owner"};
+
+static struct nd_error *take_rule_member(const char *key, yyjson_val *value, struct cri_bridge_rule *rule) {
+        const char *text = yyjson_get_str(value) ?: "";
+        uint32_t uid, gid;
+
+        if (nd_streq(key, "filesystem") && *text && strlen(text) < NAME_MAX) {
+                nd_strset(&rule->filesystem, text);
+                return nullptr;
+        }
+        if (nd_streq(key, "forceOwner") && nd_text_parse_u32_pair(text, &uid, &gid) == 0) {
+                nd_strset(&rule->force_owner, text);
+                return nullptr;
+        }
+        for (size_t i = 0; nd_streq(key, "as") && i < nd_count_of(identities); i++)
+                if (nd_streq(text, identities[i])) {
+                        rule->as = identities[i];
+                        return nullptr;
+                }
+        return nd_error_new(ND_INVALID, 0,
+                            "volumes: invalid member '%s' of a rule: it has a filesystem, as (root, caller or owner) and "
+                            "forceOwner (UID:GID)",
+                            key);
+}
+
+static struct nd_error *take_rule(yyjson_val *value, struct cri_config *config) {
+        nd_cleanup(bridge_rule_done) struct cri_bridge_rule rule = {};
+        yyjson_obj_iter members = yyjson_obj_iter_with(value);
+        yyjson_val *key;
+
+        while ((key = yyjson_obj_iter_next(&members)))
+                nd_try(take_rule_member(yyjson_get_str(key) ?: "", yyjson_obj_iter_get_val(key), &rule));
+        if (!rule.filesystem)
+                return nd_error_new(ND_INVALID, 0, "volumes: a rule has no filesystem");
+        nd_vector_push(&config->bridge_rules, nd_take(rule, (struct cri_bridge_rule) {}));
+        return nullptr;
+}
+
+static struct nd_error *take_rules(yyjson_val *value, struct cri_config *config) {
+        yyjson_arr_iter list = yyjson_arr_iter_with(value);
+        yyjson_val *rule;
+
+        if (!yyjson_is_arr(value) || yyjson_arr_size(value) > BRIDGE_RULES_MOST)
+                return nd_error_new(ND_INVALID, 0, "volumes: rules must be a list of at most %d", (int) BRIDGE_RULES_MOST);
+        while ((rule = yyjson_arr_iter_next(&list)))
+                nd_try(take_rule(rule, config));
+        return nullptr;
+}
+
+static struct nd_error *take_volumes(yyjson_val *value, struct cri_config *config) {
+        yyjson_obj_iter members = yyjson_obj_iter_with(value);
+        yyjson_val *member;
+
+        if (!yyjson_is_obj(value))
+                return nd_error_new(ND_INVALID, 0, "volumes must have the members bridge and rules");
+        while ((member = yyjson_obj_iter_next(&members))) {
+                const char *key = yyjson_get_str(member) ?: "";
+                yyjson_val *given = yyjson_obj_iter_get_val(member);
+                /* off may also be written as false */
+                const char *text = yyjson_is_false(given) ? "off" : yyjson_get_str(given) ?: "";
+
+                if (nd_streq(key, "rules"))
+                        nd_try(take_rules(given, config));
+                else if (nd_streq(key, "bridge") && (nd_streq(text, "auto") || nd_streq(text, "off")))
+                        config->bridge_volumes = nd_streq(text, "auto");
+                else
+                        return nd_error_new(ND_INVALID, 0,
+                                            "volumes: invalid member '%s': bridge is auto or off, rules is a list", key);
+        }
+        return nullptr;
+}
+
 static struct nd_error *take_key(const char *name, yyjson_val *value, void *userdata) {
         struct cri_config *config = userdata;
 
@@ -357,6 +445,8 @@ static struct nd_error *take_key(const char *name, yyjson_val *value, void *user
                         return take_endpoint(&keys[i], value, field);
                 case KEY_HANDLERS:
                         return take_handlers(&keys[i], value, config);
+                case KEY_VOLUMES:
+                        return take_volumes(value, config);
                 case KEY_NUMBER:
                         return take_number(&keys[i], value, field);
                 case KEY_BOOL:
@@ -386,6 +476,15 @@ static void add_handlers(const struct cri_config *config, struct nd_text *text) 
         }
 }
 
+static void add_volumes(const struct cri_config *config, struct nd_text *text) {
+        add_item(text, config->bridge_volumes ? "bridge=auto" : "bridge=off");
+        nd_vector_each (rule, &config->bridge_rules) {
+                nd_autofree char *item = nd_format("%s=%s", rule->filesystem, rule->force_owner ?: rule->as ?: "root");
+
+                add_item(text, item);
+        }
+}
+
 /* The value of a key as text. */
 static void add_value(const struct key *key, const struct cri_config *config, struct nd_text *text) {
         const void *field = (const char *) config + key->offset;
@@ -406,6 +505,9 @@ static void add_value(const struct key *key, const struct cri_config *config, st
                 return;
         case KEY_HANDLERS:
                 add_handlers(config, text);
+                return;
+        case KEY_VOLUMES:
+                add_volumes(config, text);
                 return;
         case KEY_OPTIONAL_PATH:
                 nd_text_add(text, **(char *const *) field ? *(char *const *) field : "off");

@@ -11,6 +11,7 @@
 
 enum {
         HANDLERS_MOST = 8, /* in the configuration */
+        BRIDGE_RULES_MOST = 32,
 };
 
 /* A RuntimeClass handler: the OCI runtime it uses and how its containers differ. */
@@ -22,12 +23,20 @@ struct cri_runtime_handler {
         bool writable_cgroups; /* containers in a user namespace may create cgroups */
 };
 
+/* How nodens-bridge serves volumes of one type of filesystem. */
+struct cri_bridge_rule {
+        char *filesystem;  /* as in the mount table: "nfs4", "fuse.s3fs" */
+        const char *as;    /* "root", "caller" or "owner"; nullptr = root */
+        char *force_owner; /* "UID:GID", for storage without owners; nullptr = none */
+};
+
 struct cri_config {
         char *socket;        /* where the kubelet connects */
         char *images;        /* the image store */
         char *certificates;  /* hosts.toml files, as containerd reads them */
         char *fetch_helper;  /* nodens-fetch */
         char *unpack_helper; /* nodens-unpack */
+        char *bridge_helper; /* nodens-bridge */
         uint32_t pulls;      /* images pulled at once; further pulls are queued */
         uint32_t downloads;  /* layers of one image downloaded at once */
         uint32_t stalled_s;  /* a pull that receives no byte for this long is aborted */
@@ -60,6 +69,10 @@ struct cri_config {
         /* Refuse containers in a user namespace whose image has a file of an owner or group that
          * the pod does not have; otherwise this is only logged. */
         bool refuse_unmapped_owners;
+        /* Volumes that cannot be idmapped are served by nodens-bridge; otherwise they are
+         * refused. The first rule for a filesystem counts. */
+        bool bridge_volumes;
+        nd_vector(struct cri_bridge_rule) bridge_rules;
         /* program that must accept a pulled image before it is recorded; "" = none */
         char *verifier;
         /* Allow read-only volumes in /dev, /proc and /sys also for containers with SYS_ADMIN in

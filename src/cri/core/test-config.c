@@ -35,7 +35,8 @@ static char *describe(const struct cri_config *config) {
                                      config->metrics,
                                      strrchr(config->monitor, '/'),
                                      strrchr(config->fetch_helper, '/'),
-                                     strrchr(config->unpack_helper, '/')};
+                                     strrchr(config->unpack_helper, '/'),
+                                     strrchr(config->bridge_helper, '/')};
         nd_autotext struct nd_text text = ND_TEXT(1 << 16);
 
         for (size_t i = 0; i < nd_count_of(texts); i++)
@@ -63,7 +64,7 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
                 "socket: /a\nimages: /b\ncertificates: /c\nfetchHelper: /d\nunpackHelper: /u\nparallelPulls: 2\nparallelDownloads: 4\n"
                 "noProgressSeconds: 9\npinnedImages:\n- pause:3\n- other\nstate: /e\nrun: /f\nnetworkNamespaces: /g\n"
                 "crun: crun-next\nmonitor: /h\ninit: /i\ncgroupDriver: cgroupfs\ncgroupPrefix: crio\nruntimeName: containerd\nwithoutCgroups: true\ncniConfig: /j\n"
-                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\ndeviceOwnershipFromSecurityContext: true\nrefuseUnmappedOwners: true\nimageVerifier: /p\npullBroker: /q\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
+                "cniPlugins: [/k, /l]\nseccompProfile: /m\nmetrics: 127.0.0.1:9100\ncdi: [/n]\ndeviceOwnershipFromSecurityContext: true\nrefuseUnmappedOwners: true\nbridgeHelper: /r\nvolumes:\n  bridge: auto\n  rules:\n  - filesystem: nfs4\n    as: caller\n  - filesystem: fuse.s3fs\n    forceOwner: 1000:1001\nimageVerifier: /p\npullBroker: /q\nruntimeHandlers:\n- name: runc\n  engine: runc\n  program: /o\n- name: nested\n  writableCgroups: true\n",
                 &config));
         assert_string_equal(config.socket, "/a");
         assert_string_equal(config.images, "/b");
@@ -91,6 +92,12 @@ static void every_key_is_taken([[maybe_unused]] void **state) {
         assert_string_equal(config.cdi, "/n");
         assert_true(config.device_ownership);
         assert_true(config.refuse_unmapped_owners);
+        assert_string_equal(config.bridge_helper, "/r");
+        assert_true(config.bridge_volumes);
+        assert_int_equal(config.bridge_rules.count, 2);
+        assert_string_equal(config.bridge_rules.items[0].filesystem, "nfs4");
+        assert_string_equal(config.bridge_rules.items[0].as, "caller");
+        assert_string_equal(config.bridge_rules.items[1].force_owner, "1000:1001");
         assert_string_equal(config.verifier, "/p");
         assert_string_equal(config.pull_broker, "/q");
         assert_int_equal(config.handlers.count, 2);
@@ -124,6 +131,7 @@ static void the_settings_in_use_are_described_by_their_keys([[maybe_unused]] voi
         expect_contains(nd_text_get(&text), "cniPlugins=/k:/l\n");
         expect_contains(nd_text_get(&text), "runtimeHandlers=runc=/o\n");
         expect_contains(nd_text_get(&text), "imageVerifier=off\n");
+        expect_contains(nd_text_get(&text), "volumes=bridge=off\n");
         expect_contains(nd_text_get(&text), "unlockedReadOnlyVolumes=true\n");
         expect_contains(nd_text_get(&text), "metrics=off\n");
 }
@@ -134,6 +142,13 @@ static void an_invalid_key_or_value_is_named_in_the_error([[maybe_unused]] void 
                 const char *words;
         } cases[] = {
                 {"sockets: /a\n", "unknown key 'sockets'"},
+                {"volumes: auto\n", "volumes must have the members bridge and rules"},
+                {"volumes: {bridge: yes}\n", "volumes: invalid member 'bridge': bridge is auto or off"},
+                {"volumes: {bridges: auto}\n", "volumes: invalid member 'bridges'"},
+                {"volumes: {rules: {}}\n", "volumes: rules must be a list"},
+                {"volumes: {rules: [{as: root}]}\n", "volumes: a rule has no filesystem"},
+                {"volumes: {rules: [{filesystem: nfs4, as: nobody}]}\n", "volumes: invalid member 'as' of a rule"},
+                {"volumes: {rules: [{filesystem: nfs4, forceOwner: 5}]}\n", "volumes: invalid member 'forceOwner' of a rule"},
                 {"runtimeHandlers: {}\n", "must be a list"},
                 {"runtimeHandlers: [{name: crun}]\n", "duplicate handler 'crun'"},
                 {"runtimeHandlers: [{name: a}, {name: a}]\n", "duplicate handler 'a'"},

@@ -31,6 +31,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "cri/bundle/bridge.h"
 #include "cri/bundle/pod-files.h"
 #include "cri/core/events.h"
 #include "cri/core/parts.h"
@@ -295,6 +296,7 @@ static bool each_container(struct cri_sandbox_operation *operation, container_ve
 static struct nd_error *unmake(void *argument, [[maybe_unused]] int *ret_fd) {
         const struct cri_sandbox_operation *operation = argument;
 
+        nd_try(cri_bridge_close_all(&operation->parts->config, operation->sandbox));
         nd_try(cri_pod_files_undo(&operation->parts->config, operation->sandbox));
         return cri_namespaces_undo(&operation->parts->config, operation->parts->pins, operation->sandbox);
 }

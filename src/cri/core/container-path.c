@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cri/bundle/container-path.h"
+#include "cri/core/container-path.h"
 
 #include <string.h>
 
