@@ -21,8 +21,7 @@ static void reply_attributes(struct bridge_thread *thread, const struct bridge_r
                 bridge_reply_entry(bridge_shared(thread), &st, request->head->nodeid, &entry);
                 reply = (struct fuse_attr_out) {
                         .attr_valid = entry.attr_valid, .attr_valid_nsec = entry.attr_valid_nsec, .attr = entry.attr};
-                node->size = st.st_size;
-                node->changed = st.st_ctim.tv_sec * INT64_C(1'000'000'000) + st.st_ctim.tv_nsec;
+                bridge_node_note(node, &st);
         }
         bridge_reply(thread, request->head, r, &reply, sizeof reply);
 }
@@ -62,13 +61,12 @@ static int change_mode(const struct bridge_node *node, mode_t mode) {
         return r;
 }
 
-/* The bits that a write by somebody without CAP_FSETID removes. */
 static int remove_setid(const struct bridge_node *node) {
         struct stat st;
 
         if (fstatat(node->fd, "", &st, AT_EMPTY_PATH) < 0 || !(st.st_mode & (S_ISUID | S_ISGID)))
                 return 0;
-        return change_mode(node, st.st_mode & 07777 & ~(mode_t) (S_ISUID | (st.st_mode & S_IXGRP ? S_ISGID : 0)));
+        return change_mode(node, bridge_mode_after_write(st.st_mode));
 }
 
 static int change_size(const struct bridge_thread *thread, const struct fuse_setattr_in *argument,

@@ -105,8 +105,6 @@ static const int allowed[] = {
         SYS_madvise,
         SYS_mremap,
         SYS_munmap,
-        /* log */
-        SYS_sendmsg,
 };
 
 static const struct nd_call_condition conditional[] = {
@@ -117,7 +115,7 @@ static const struct nd_call_condition conditional[] = {
         {SYS_unshare, ND_CALL_EQUAL, 0, CLONE_FS},
 };
 
-const struct nd_call_filter bridge_confine_filter = {allowed, nd_count_of(allowed), conditional, nd_count_of(conditional)};
+static const struct nd_call_filter filter = {allowed, nd_count_of(allowed), conditional, nd_count_of(conditional)};
 
 /* ---- capabilities ---- */
 
@@ -156,5 +154,5 @@ struct nd_error *bridge_confine(const struct bridge_settings *settings, const ch
         nd_try(drop_capabilities(settings));
         if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
                 return nd_error_new(ND_INTERNAL, errno, "set no_new_privs");
-        return nd_call_filter_load(&bridge_confine_filter);
+        return nd_call_filter_load(&filter);
 }

@@ -8,10 +8,6 @@
 
 #include "base/error.h"
 #include "bridge/settings.h"
-#include "sys/call-filter.h"
 
 /* @directory: any existing directory. */
 [[nodiscard]] struct nd_error *bridge_confine(const struct bridge_settings *settings, const char *directory);
-
-/* For tests: the system calls that stay. */
-extern const struct nd_call_filter bridge_confine_filter;

@@ -27,12 +27,7 @@ void bridge_opendir(struct bridge_thread *thread, const struct bridge_request *r
                 bridge_reply_error(thread, request->head, fd);
                 return;
         }
-        (void) pthread_mutex_lock(&thread->state->lock);
-        reply.fh = bridge_state_file_new(thread->state, fd, node, true);
-        thread->slot->file = reply.fh;
-        (void) pthread_mutex_unlock(&thread->state->lock);
-        if (reply.fh == 0)
-                (void) close(fd);
+        reply.fh = bridge_file_add(thread, node, fd);
         bridge_reply(thread, request->head, reply.fh > 0 ? 0 : -ENFILE, &reply, sizeof reply);
 }
 

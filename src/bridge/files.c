@@ -65,19 +65,25 @@ static void pass_through(struct bridge_thread *thread, struct bridge_node *node,
         (void) pthread_mutex_unlock(&thread->state->lock);
 }
 
-int bridge_file_opened(struct bridge_thread *thread, struct bridge_node *node, int owned_fd, const struct stat *st,
-                       struct fuse_open_out *ret) {
+uint64_t bridge_file_add(struct bridge_thread *thread, struct bridge_node *node, int owned_fd) {
         nd_autoclose int fd = owned_fd;
-        int number = fd;
+        uint64_t handle;
 
         (void) pthread_mutex_lock(&thread->state->lock);
-        ret->fh = bridge_state_file_new(thread->state, fd, node, false);
-        thread->slot->file = ret->fh;
+        handle = bridge_state_file_new(thread->state, fd, node);
+        thread->slot->file = handle;
         (void) pthread_mutex_unlock(&thread->state->lock);
+        if (handle > 0)
+                nd_take_fd(fd);
+        return handle;
+}
+
+int bridge_file_opened(struct bridge_thread *thread, struct bridge_node *node, int fd, const struct stat *st,
+                       struct fuse_open_out *ret) {
+        ret->fh = bridge_file_add(thread, node, fd);
         if (ret->fh == 0)
                 return -ENFILE;
-        nd_take_fd(fd);
-        pass_through(thread, node, number, st, ret);
+        pass_through(thread, node, fd, st, ret);
         return 0;
 }
 
@@ -107,8 +113,7 @@ void bridge_open(struct bridge_thread *thread, const struct bridge_request *requ
         (void) fstat(fd, &st);
         r = bridge_file_opened(thread, node, fd, &st, &reply);
         /* Close-to-open: the kernel may have cached attributes from before another client wrote. */
-        if (r == 0 &&
-            (node->size != st.st_size || node->changed != st.st_ctim.tv_sec * INT64_C(1'000'000'000) + st.st_ctim.tv_nsec)) {
+        if (r == 0 && !bridge_node_has(node, &st)) {
                 bridge_reply_invalidate(thread, request->head->nodeid);
                 node->changed = 0;
         }
@@ -138,8 +143,7 @@ static int remove_setid(int fd) {
 
         if (fstat(fd, &st) < 0 || !(st.st_mode & (S_ISUID | S_ISGID)))
                 return 0;
-        return nd_sys->fchmod(fd, st.st_mode & 07777 & ~(mode_t) (S_ISUID | (st.st_mode & S_IXGRP ? S_ISGID : 0))) < 0 ? -errno
-                                                                                                                       : 0;
+        return nd_sys->fchmod(fd, bridge_mode_after_write(st.st_mode)) < 0 ? -errno : 0;
 }
 
 void bridge_write(struct bridge_thread *thread, const struct bridge_request *request) {

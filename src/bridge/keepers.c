@@ -6,8 +6,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "bridge/serve.h"
 #include "sys/calls.h"
 
@@ -49,20 +49,13 @@ static void wait_as_spare(struct bridge_state *state) {
         bridge_state_close(&state->shared->processes[BRIDGE_SPARE]);
 }
 
-static int64_t now_ms(void) {
-        struct timespec now = {};
-
-        (void) clock_gettime(CLOCK_MONOTONIC, &now);
-        return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1'000'000;
-}
-
 /* A server that dies at once, again and again, must not use all of the pod's CPU time. */
 static void slow_down(void) {
-        static int64_t since;
+        static uint64_t since;
         static unsigned deaths;
 
-        if (now_ms() - since > 1000) {
-                since = now_ms();
+        if (nd_clock_us() - since > ND_SECOND_US) {
+                since = nd_clock_us();
                 deaths = 0;
         }
         if (++deaths > QUICK_DEATHS)

@@ -127,11 +127,11 @@ static void close_node(struct bridge_state *state, struct bridge_node *node) {
 
 /* Closes an eighth of the descriptors if there are too many: the clock algorithm. */
 static void make_room(struct bridge_state *state) {
-        uint32_t top = state->shared->top_node, most = state->most_open > 0 ? state->most_open : MOST_OPEN;
+        uint32_t top = state->shared->top_node;
 
-        if (state->open_nodes < most)
+        if (state->open_nodes < MOST_OPEN)
                 return;
-        for (uint32_t looked = 0; looked < top && state->open_nodes > most / 8 * 7; looked++) {
+        for (uint32_t looked = 0; looked < top && state->open_nodes > MOST_OPEN / 8 * 7; looked++) {
                 state->hand = state->hand >= top ? 1 : state->hand + 1;
                 if (may_close(state, &state->shared->nodes[state->hand]))
                         close_node(state, &state->shared->nodes[state->hand]);
@@ -274,9 +274,17 @@ static struct bridge_node *make_node(struct bridge_state *state, const struct st
         return node;
 }
 
-static void note_attributes(struct bridge_node *node, const struct stat *st) {
+static int64_t changed_at(const struct stat *st) {
+        return st->st_ctim.tv_sec * INT64_C(1'000'000'000) + st->st_ctim.tv_nsec;
+}
+
+void bridge_node_note(struct bridge_node *node, const struct stat *st) {
         node->size = st->st_size;
-        node->changed = st->st_ctim.tv_sec * INT64_C(1'000'000'000) + st->st_ctim.tv_nsec;
+        node->changed = changed_at(st);
+}
+
+bool bridge_node_has(const struct bridge_node *node, const struct stat *st) {
+        return node->size == st->st_size && node->changed == changed_at(st);
 }
 
 int bridge_node_intern(struct bridge_thread *thread, int owned_fd, const struct stat *st, struct bridge_node *parent,
@@ -303,7 +311,7 @@ int bridge_node_intern(struct bridge_thread *thread, int owned_fd, const struct 
                 (void) bridge_state_cell_set(state, &node->name, name, strlen(name));
                 node->parent = bridge_state_node_id(state, parent);
         }
-        note_attributes(node, st);
+        bridge_node_note(node, st);
         node->lookups++;
         if (slot->grants < BRIDGE_GRANTS) {
                 slot->granted[slot->grants] = bridge_state_node_id(state, node);

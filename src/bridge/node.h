@@ -2,7 +2,7 @@
 /* node.h - files and directories that the kernel knows, by number
  *
  * A node is found again by its file handle where the filesystem has stable ones, else by its parent
- * and name. Its O_PATH descriptor is a cache: at most `most_open` nodes have one, apart from those
+ * and name. Its O_PATH descriptor is a cache: a bounded number of nodes has one, apart from those
  * that are in use. */
 #pragma once
 
@@ -33,6 +33,10 @@ void bridge_node_forget(struct bridge_state *state, uint64_t id, uint64_t count)
 /* Opens a node's file. Returns a descriptor or -errno; -ESTALE makes the kernel look up the path
  * again. */
 [[nodiscard]] int bridge_node_open(struct bridge_thread *thread, struct bridge_node *node, int flags);
+
+/* Notes the attributes that the kernel gets with a reply; whether these are the ones it has. */
+void bridge_node_note(struct bridge_node *node, const struct stat *st);
+[[nodiscard]] bool bridge_node_has(const struct bridge_node *node, const struct stat *st);
 
 /* Attributes, as recent as the filesystem has them. */
 [[nodiscard]] int bridge_node_stat(const struct bridge_thread *thread, int fd, struct stat *ret);

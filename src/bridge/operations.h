@@ -47,6 +47,12 @@ void bridge_release(struct bridge_thread *thread, const struct bridge_request *r
 
 /* Flags for the open of a backing file. */
 int bridge_file_flags(const struct bridge_thread *thread, int flags);
+/* The permissions that are left after a write by a process without CAP_FSETID. */
+static inline mode_t bridge_mode_after_write(mode_t mode) {
+        return mode & 07777 & ~(mode_t) (S_ISUID | (mode & S_IXGRP ? S_ISGID : 0));
+}
+/* Consumes a descriptor and returns the kernel's handle of the open file; 0 = too many are open. */
+[[nodiscard]] uint64_t bridge_file_add(struct bridge_thread *thread, struct bridge_node *node, int fd);
 /* Consumes the descriptor of an opened file: registers it, for passthrough where that works. */
 [[nodiscard]] int bridge_file_opened(struct bridge_thread *thread, struct bridge_node *node, int fd, const struct stat *st,
                                      struct fuse_open_out *ret);

@@ -98,7 +98,7 @@ static void split_ms(uint32_t ms, uint64_t *ret_s, uint32_t *ret_ns) {
         *ret_ns = ms % 1000 * 1'000'000;
 }
 
-void bridge_reply_attributes(const struct bridge_shared *shared, const struct stat *st, struct fuse_attr *ret) {
+static void fill_attributes(const struct bridge_shared *shared, const struct stat *st, struct fuse_attr *ret) {
         bool forced = shared->settings.force_owner;
 
         *ret = (struct fuse_attr) {
@@ -125,7 +125,7 @@ void bridge_reply_entry(const struct bridge_shared *shared, const struct stat *s
         split_ms(shared->settings.entry_ms, &ret->entry_valid, &ret->entry_valid_nsec);
         split_ms(shared->settings.attribute_ms, &ret->attr_valid, &ret->attr_valid_nsec);
         if (id > 0)
-                bridge_reply_attributes(shared, st, &ret->attr);
+                fill_attributes(shared, st, &ret->attr);
 }
 
 void bridge_reply_invalidate(const struct bridge_thread *thread, uint64_t id) {

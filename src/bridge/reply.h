@@ -34,7 +34,6 @@ void bridge_reply_none(struct bridge_thread *thread, const struct fuse_in_header
  * Else everything that the reply would have given to the kernel is taken back. */
 [[nodiscard]] bool bridge_reply_recorded(struct bridge_thread *thread, const struct fuse_in_header *head);
 
-void bridge_reply_attributes(const struct bridge_shared *shared, const struct stat *st, struct fuse_attr *ret);
 void bridge_reply_entry(const struct bridge_shared *shared, const struct stat *st, uint64_t id, struct fuse_entry_out *ret);
 
 /* Makes the kernel ask for a file's attributes again. */

@@ -219,7 +219,7 @@ struct bridge_node *bridge_state_node_find(const struct bridge_state *state, uin
 
 /* ---- files ---- */
 
-uint64_t bridge_state_file_new(struct bridge_state *state, int fd, struct bridge_node *node, bool directory) {
+uint64_t bridge_state_file_new(struct bridge_state *state, int fd, struct bridge_node *node) {
         struct bridge_shared *shared = state->shared;
         uint32_t index = state->free_file, generation;
         struct bridge_file *file;
@@ -232,8 +232,7 @@ uint64_t bridge_state_file_new(struct bridge_state *state, int fd, struct bridge
                 return 0;
         file = &shared->files[index];
         generation = ++shared->generation;
-        *file = (struct bridge_file) {
-                .fd = fd, .node = bridge_state_node_id(state, node), .generation = generation, .directory = directory};
+        *file = (struct bridge_file) {.fd = fd, .node = bridge_state_node_id(state, node), .generation = generation};
         node->opens++;
         __atomic_store_n(&file->used, true, __ATOMIC_SEQ_CST);
         return (uint64_t) generation << 32 | index;

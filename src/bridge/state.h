@@ -72,7 +72,7 @@ struct bridge_file {
         uint32_t node;
         uint32_t generation; /* upper half of the kernel's file handle */
         uint32_t next;
-        bool used, directory;
+        bool used;
 };
 
 /* A POSIX lock owner of the pod has an open file description of its own. */
@@ -157,7 +157,6 @@ struct bridge_state {
         pthread_mutex_t lock;
         uint32_t free_node, free_file, free_cell[BRIDGE_CELL_KINDS];
         uint32_t open_nodes; /* nodes that have a descriptor */
-        uint32_t most_open;  /* of these */
         uint32_t hand;       /* where the search for one to close goes on */
         uint32_t held_locks;
 };
@@ -200,7 +199,7 @@ void bridge_state_cell_clear(struct bridge_state *state, struct bridge_cell *cel
 const unsigned char *bridge_state_cell_get(const struct bridge_state *state, const struct bridge_cell *cell);
 
 /* 0: all places are taken; else the kernel's file handle. */
-uint64_t bridge_state_file_new(struct bridge_state *state, int fd, struct bridge_node *node, bool directory);
+uint64_t bridge_state_file_new(struct bridge_state *state, int fd, struct bridge_node *node);
 struct bridge_file *bridge_state_file_get(const struct bridge_state *state, uint64_t handle);
 void bridge_state_file_free(struct bridge_state *state, struct bridge_file *file);
 

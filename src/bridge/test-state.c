@@ -74,11 +74,11 @@ static void names_of_all_lengths_are_kept(void **state) {
 static void file_handles_of_closed_files_are_not_valid_again(void **state) {
         struct bridge_state *s = *state;
         struct bridge_node *node = add(s, 5, "five");
-        uint64_t first = bridge_state_file_new(s, open("/dev/null", O_RDONLY | O_CLOEXEC), node, false), second;
+        uint64_t first = bridge_state_file_new(s, open("/dev/null", O_RDONLY | O_CLOEXEC), node), second;
 
         assert_non_null(bridge_state_file_get(s, first));
         bridge_state_file_free(s, bridge_state_file_get(s, first));
-        second = bridge_state_file_new(s, open("/dev/null", O_RDONLY | O_CLOEXEC), node, false);
+        second = bridge_state_file_new(s, open("/dev/null", O_RDONLY | O_CLOEXEC), node);
         assert_int_equal((uint32_t) first, (uint32_t) second);
         assert_null(bridge_state_file_get(s, first));
         assert_null(bridge_state_file_get(s, 0));
@@ -100,7 +100,7 @@ static void recovery_derives_the_rest_from_the_records(void **state) {
         struct bridge_node *root = add(s, 1, "root"), *kept = add(s, 5, "kept"), *busy = add(s, 6, "busy"),
                            *open_one = add(s, 7, "open");
         struct bridge_node *half = bridge_state_node_new(s);
-        uint64_t file = bridge_state_file_new(s, open("/dev/null", O_RDONLY | O_CLOEXEC), open_one, false);
+        uint64_t file = bridge_state_file_new(s, open("/dev/null", O_RDONLY | O_CLOEXEC), open_one);
 
         busy->busy = 3;
         busy->lookups = 0;

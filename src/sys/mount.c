@@ -8,7 +8,13 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "base/text.h"
+#include "sys/file.h"
 #include "sys/own-userns.h"
+
+enum {
+        TABLE_CEILING = 64 << 20, /* bytes of the mount table */
+};
 
 /* Names the mount: an open file has a path only in /proc, which a jail may not have. */
 static struct nd_error *clone_error(int dir_fd, const char *path, int number) {
@@ -135,6 +141,21 @@ struct nd_error *nd_mount_namespace_private(void) {
                 return nd_error_new(nd_error_code_of(errno), errno, "create mount namespace");
         if (nd_sys->mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "make all mounts private");
+        return nullptr;
+}
+
+struct nd_error *nd_mount_table_line(int fd, char **ret) {
+        nd_autofree char *table = nullptr, *start = nullptr;
+        const char *line;
+        struct statx st;
+
+        if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "find the mount");
+        nd_try(nd_file_read_kernel("/proc/self/mountinfo", TABLE_CEILING, &table));
+        start = nd_format("%llu ", (unsigned long long) st.stx_mnt_id);
+        for (line = table; *line && !nd_has_prefix(line, start); line += *line == '\n')
+                line += strcspn(line, "\n");
+        *ret = nd_strndup(line, strcspn(line, "\n"));
         return nullptr;
 }
 

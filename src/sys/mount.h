@@ -40,5 +40,9 @@ struct nd_mount_fs_option {
  * empty tmpfs and drops all other mounts. Any directory will do. */
 [[nodiscard]] struct nd_error *nd_mount_namespace_empty(const char *directory);
 
+/* The line of our mount table for the mount that a file is on, without the newline; "" if it has
+ * none. */
+[[nodiscard]] struct nd_error *nd_mount_table_line(int fd, char **ret);
+
 /* "ext4", "tmpfs" ...; the magic number in hex if the name is not known. The buffer is static. */
 const char *nd_mount_fs_name(int fd);

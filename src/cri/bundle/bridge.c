@@ -21,7 +21,6 @@ enum {
         START_S = 20,
         KILL_S = 10,
         OUTPUT_CEILING = 4096,
-        TABLE_CEILING = 64 << 20, /* bytes of the mount table */
         VOLUMES_MOST = 1024,
 };
 
@@ -33,11 +32,11 @@ static char *directory_of(const struct cri_config *config, const struct cri_sand
         return nd_format("%s/bridges", run);
 }
 
-/* The directory of the cgroup for the processes; nullptr if the pod has none. */
+/* The cgroup for the processes, below the mount; nullptr if the pod has none. */
 static char *cgroup_of(const struct cri_config *config, const struct cri_sandbox *sandbox) {
         const char *parent = sandbox->request.cgroup_parent;
 
-        return config->without_cgroups || !*parent ? nullptr : nd_format("%s%s/" BRIDGE_CGROUP, ND_CGROUP_MOUNT, parent);
+        return config->without_cgroups || !*parent ? nullptr : nd_format("%s/" BRIDGE_CGROUP, parent);
 }
 
 /* Whether something is mounted there. Nothing below it is touched. */
@@ -54,30 +53,20 @@ static struct nd_error *make_place(const char *own, const char *place, mode_t mo
         return S_ISDIR(mode) ? nd_dir_make(AT_FDCWD, place, 0700) : nd_file_write(AT_FDCWD, place, "", 0, 0600);
 }
 
-/* The type of a mount's filesystem in the mount table: "nfs4", "fuse.s3fs". nullptr if it has no
- * line. */
-static struct nd_error *type_of(int file, char **ret) {
-        nd_autofree char *table = nullptr, *start = nullptr;
-        const char *line, *type;
-        struct statx st;
+/* The first rule for the filesystem that a file is on; nullptr = none. */
+static struct nd_error *find_rule(const struct cri_config *config, int file, const struct cri_bridge_rule **ret) {
+        nd_autofree char *line = nullptr;
+        const char *type;
 
         *ret = nullptr;
-        if (statx(file, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "read the volume's mount");
-        nd_try(nd_file_read_kernel("/proc/self/mountinfo", TABLE_CEILING, &table));
-        start = nd_format("%llu ", (unsigned long long) st.stx_mnt_id);
-        for (line = table; *line && !nd_has_prefix(line, start); line += *line == '\n')
-                line += strcspn(line, "\n");
+        nd_try(nd_mount_table_line(file, &line));
         type = strstr(line, " - "); /* ends the optional fields */
-        if (type && type < line + strcspn(line, "\n"))
-                *ret = nd_strndup(type + 3, strcspn(type + 3, " \n"));
-        return nullptr;
-}
-
-static const struct cri_bridge_rule *rule_for(const struct cri_config *config, const char *type) {
+        if (!type)
+                return nullptr;
+        line[(size_t) (type - line) + 3 + strcspn(type + 3, " ")] = '\0';
         nd_vector_each (rule, &config->bridge_rules)
-                if (type && nd_streq(rule->filesystem, type))
-                        return rule;
+                if (!*ret && nd_streq(rule->filesystem, type + 3))
+                        *ret = rule;
         return nullptr;
 }
 
@@ -85,14 +74,13 @@ static struct nd_error *start(const struct cri_config *config, const struct cri_
                               const char *place) {
         const struct cri_sandbox_request *pod = &sandbox->request;
         nd_autofree char *cgroup = cgroup_of(config, sandbox), *first = nd_format("%u", pod->uids.outside),
-                         *ids = nd_format("%u", pod->uids.count), *type = nullptr;
+                         *ids = nd_format("%u", pod->uids.count), *place_of_cgroup = nullptr;
         const char *argv[16] = {config->bridge_helper, "--descriptors", "--first-id", first, "--ids", ids};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         const struct cri_bridge_rule *rule;
         size_t count = 6;
 
-        nd_try(type_of(file, &type));
-        rule = rule_for(config, type);
+        nd_try(find_rule(config, file, &rule));
         if (rule && rule->as) {
                 argv[count++] = "--as";
                 argv[count++] = rule->as;
@@ -102,14 +90,16 @@ static struct nd_error *start(const struct cri_config *config, const struct cri_
                 argv[count++] = rule->force_owner;
         }
         argv[count++] = place;
-        if (cgroup && mkdir(cgroup, 0755) < 0 && errno != EEXIST)
-                return nd_error_new(nd_error_code_of(errno), errno, "create '%s'", cgroup);
+        if (cgroup) {
+                place_of_cgroup = nd_format(ND_CGROUP_MOUNT "%s", cgroup);
+                nd_try(nd_dir_make(AT_FDCWD, place_of_cgroup, 0755));
+        }
         nd_try(nd_child_run(&(struct nd_child_plan) {.argv = argv,
                                                      .deadline_us = START_S * ND_SECOND_US,
                                                      .output_ceiling = OUTPUT_CEILING,
                                                      .descriptors = (const int[]) {file, userns},
                                                      .descriptor_count = 2,
-                                                     .cgroup = cgroup},
+                                                     .cgroup = place_of_cgroup},
                             &result));
         return nd_child_result_error(&result, "nodens-bridge");
 }
@@ -147,8 +137,7 @@ static struct nd_error *remove_place(const char *own) {
 }
 
 struct nd_error *cri_bridge_close_all(const struct cri_config *config, const struct cri_sandbox *sandbox) {
-        nd_autofree char *directory = directory_of(config, sandbox),
-                         *cgroup = nd_format("%s/" BRIDGE_CGROUP, sandbox->request.cgroup_parent);
+        nd_autofree char *directory = directory_of(config, sandbox), *cgroup = cgroup_of(config, sandbox);
         nd_cleanup(nd_strings_done) struct nd_strings names = {};
 
         if (access(directory, F_OK) < 0 && errno == ENOENT)
@@ -160,7 +149,7 @@ struct nd_error *cri_bridge_close_all(const struct cri_config *config, const str
                 nd_try(remove_place(own));
         }
         /* The processes exit by themselves, unless the volume's server does not respond. */
-        if (!config->without_cgroups && *sandbox->request.cgroup_parent)
+        if (cgroup)
                 nd_try(nd_cgroup_clear(cgroup, KILL_S * ND_SECOND_US));
         if (nd_sys->unlinkat(AT_FDCWD, directory, AT_REMOVEDIR) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", directory);

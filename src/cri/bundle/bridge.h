@@ -21,5 +21,5 @@ struct cri_config;
 [[nodiscard]] struct nd_error *cri_bridge_open(const struct cri_config *config, const struct cri_sandbox *sandbox, int userns,
                                                int file, int *ret_tree);
 
-/* Unmounts all volumes of a pod and ends their processes. None is no error. */
+/* Unmounts all volumes of a pod and ends their processes. A pod may have none. */
 [[nodiscard]] struct nd_error *cri_bridge_close_all(const struct cri_config *config, const struct cri_sandbox *sandbox);

@@ -14,10 +14,6 @@
 #include "sys/mount.h"
 #include "sys/own-userns.h"
 
-enum {
-        TABLE_CEILING = 64 << 20, /* bytes of the mount table */
-};
-
 void cri_volumes_done(struct cri_volumes *list) {
         nd_vector_each (volume, list) {
                 free(volume->path);
@@ -106,26 +102,10 @@ static struct nd_error *resolve(const char *path, struct cri_volume *ret) {
         return nullptr;
 }
 
-/* The line of our mount table with a mount id. */
-static const char *find_line(const char *table, uint64_t id) {
-        nd_autofree char *start = nd_format("%llu ", (unsigned long long) id);
-
-        for (const char *line = table; *line; line += strcspn(line, "\n"), line += *line == '\n')
-                if (nd_has_prefix(line, start))
-                        return line;
-        return nullptr;
-}
-
 static struct nd_error *check_shared(const struct cri_volume *volume) {
-        nd_autofree char *table = nullptr, *line = nullptr;
-        const char *found;
-        struct statx st;
+        nd_autofree char *line = nullptr;
 
-        if (statx(volume->file, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "open host path '%s'", volume->path);
-        nd_try(nd_file_read_kernel("/proc/self/mountinfo", TABLE_CEILING, &table));
-        found = find_line(table, st.stx_mnt_id);
-        line = found ? nd_strndup(found, strcspn(found, "\n")) : nd_strdup("");
+        nd_try(nd_error_wrap(nd_mount_table_line(volume->file, &line), "open host path '%s'", volume->path));
         if (strstr(line, " shared:"))
                 return nullptr;
         return nd_error_new(ND_INVALID, 0,

@@ -6,7 +6,7 @@
 
 struct rootless_cni_list {
         char *text;                /* nullptr = none */
-        char *bridge;              /* of the first plugin; nullptr = that is no bridge */
+        char *bridge;              /* of the first plugin; nullptr if it is another plugin */
         struct nd_strings plugins; /* programs that it needs */
 };
 

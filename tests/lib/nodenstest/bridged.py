@@ -10,7 +10,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -54,7 +54,6 @@ class Volume:
     source: Path
     target: Path
     namespace: str
-    processes: list[int] = field(default_factory=list)
 
     def start(self, function: Callable[[], T], uid: int = 0, gid: int = 0, groups: tuple[int, ...] = ()) -> "Running[T]":
         """Starts a function in the pod, in the volume's directory."""
