@@ -93,6 +93,18 @@ def test_a_suite_that_counts_nothing_is_shown_as_such(tmp_path: Path) -> None:
     assert tried.figures == ["unit: no count was printed"]
 
 
+@pytest.mark.parametrize(("line", "passes"), [
+    ("7 passed, 1 skipped, 2 xfailed in 3.21s", True), ("7 passed, 1 error in 3.21s", False), ("1 failed, 7 passed in 3.21s", False),
+    ("2 passed in 1s", False)])
+def test_tests_that_are_expected_to_fail_do_not_fail_a_check(tmp_path: Path, line: str, passes: bool) -> None:
+    tried = Scripted(tmp_path, {})
+    if passes:
+        tried.passed(line, 3)
+        return
+    with pytest.raises(Refuted):
+        tried.passed(line, 3)
+
+
 def test_the_gate_is_shown_by_its_last_line(tmp_path: Path) -> None:
     tried = Scripted(tmp_path, {("ci",): "ok  build\n41 passed, 0 failed\n"})
     tried.gate()

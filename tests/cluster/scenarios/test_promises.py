@@ -54,7 +54,7 @@ def disk_plugin(person: Person) -> Iterator[str]:
     """A loop device, for root and the group disk of the node."""
     device = person.on_node("truncate -s 1M /var/lib/story-disk && losetup --find --show /var/lib/story-disk").strip()
     try:
-        assert person.on_node(f"stat -c '%a %u' {device}").strip() == "660 0"
+        assert person.on_node(f"udevadm settle && stat -c '%a %u' {device}").strip() == "660 0"
         with device_plugin(person, DISK, device):
             yield device
     finally:
