@@ -15,6 +15,7 @@ from ..project import BUILD, TOP
 
 DEADLINE = 3600.0
 PROGRAMS = ("src/nodens", "src/nodens-cri", "src/pull/nodens-fetch", "src/pull/nodens-unpack", "src/mon/nodens-mon",
+            "src/bridge/nodens-bridge",
             "src/rootless/nodens-rootless", "src/rootless/nodens-rootless-controller",
             "src/rootless/nodens-rootless-plane",
             "tests/component/cri-resilience/faulty",

@@ -89,6 +89,7 @@ NODENS_CONFIG = """\
 fetchHelper: /usr/libexec/nodens/nodens-fetch
 unpackHelper: /usr/libexec/nodens/nodens-unpack
 monitor: /usr/libexec/nodens/nodens-mon
+bridgeHelper: /usr/libexec/nodens/nodens-bridge
 certificates: /etc/containerd/certs.d
 cgroupDriver: {driver}
 """
@@ -96,7 +97,8 @@ cgroupDriver: {driver}
 NODENS_PROGRAMS = {"usr/sbin/nodens-cri": "src/nodens-cri", "usr/bin/nodens": "src/nodens",
                    "usr/libexec/nodens/nodens-fetch": "src/pull/nodens-fetch",
                    "usr/libexec/nodens/nodens-unpack": "src/pull/nodens-unpack",
-                   "usr/libexec/nodens/nodens-mon": "src/mon/nodens-mon"}
+                   "usr/libexec/nodens/nodens-mon": "src/mon/nodens-mon",
+                   "usr/libexec/nodens/nodens-bridge": "src/bridge/nodens-bridge"}
 NODENS_IMPORT = """\
 #!/bin/sh
 set -e
