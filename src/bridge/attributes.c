@@ -36,14 +36,14 @@ static int change_owner(const struct bridge_thread *thread, const struct fuse_se
         const struct bridge_settings *settings = &bridge_shared(thread)->settings;
         struct stat st;
 
+        if (settings->force_owner)
+                return 0;
         if (fstatat(node->fd, "", &st, AT_EMPTY_PATH) < 0)
                 return -errno;
         /* The kernel lets root of the superblock's user namespace take files whose owner does not
          * exist there; on an idmapped mount it does not. */
         if (settings->mode == BRIDGE_MODE_USERNS && (st.st_uid >= settings->ids || st.st_gid >= settings->ids))
                 return -EPERM;
-        if (settings->force_owner)
-                return 0;
         return nd_sys->fchownat(node->fd, "", argument->valid & FATTR_UID ? argument->uid : UINT32_MAX,
                                 argument->valid & FATTR_GID ? argument->gid : UINT32_MAX, AT_EMPTY_PATH) < 0
                        ? -errno

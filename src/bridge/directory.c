@@ -14,6 +14,7 @@
 enum {
         /* Of the thread's buffer; what the filesystem returns is behind it. */
         REPLY_MOST = 64 << 10,
+        RAW_LEAST = 24, /* shortest entry of getdents64(), that of a name of 1 to 4 bytes */
 };
 static_assert(BRIDGE_REQUEST >= 2 * REPLY_MOST);
 
@@ -76,16 +77,29 @@ static bool add(struct bridge_thread *thread, struct bridge_node *node, const st
         return true;
 }
 
+/* How much to read so that all of it fits into the list. What does not fit would be read again from
+ * an offset that an NFS client has in no cache, and so with a request to the server. An entry takes
+ * more bytes in the list than before; the shortest grow most. */
+static size_t readable(const struct bridge_thread *thread, const struct list *list) {
+        size_t entries = (list->size - list->used) / entry_size(list, 1), grants = BRIDGE_GRANTS - thread->slot->grants;
+
+        if (list->with_attributes && entries > grants)
+                entries = grants;
+        return entries * RAW_LEAST;
+}
+
 /* Fills the list from the directory's position. Returns 0 or -errno. */
 static int fill(struct bridge_thread *thread, struct bridge_node *node, int fd, struct list *list) {
         unsigned char *raw = thread->buffer + REPLY_MOST;
 
         for (;;) {
-                /* An entry takes at least as much in the reply, so little is read in vain. */
-                size_t room = list->size - list->used;
-                ssize_t length =
-                        room < sizeof(struct dirent64) ? 0 : getdents64(fd, raw, room < REPLY_MOST ? room : REPLY_MOST);
+                size_t most = readable(thread, list);
+                ssize_t length;
 
+                /* The buffer must have room for the longest name. */
+                if (most < sizeof(struct dirent64) && list->used > 0)
+                        return 0;
+                length = getdents64(fd, raw, most < sizeof(struct dirent64) ? sizeof(struct dirent64) : most);
                 if (length < 0 && list->used == 0)
                         return -errno;
                 if (length <= 0)

@@ -8,10 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 enum {
-        GROUPS_VALID_S = 2,
         STATUS_MOST = 8192,
 };
 
@@ -68,16 +66,12 @@ static int read_groups(const struct bridge_thread *thread, uint32_t pid, uint32_
         return count;
 }
 
+/* Groups are read each time: a process can give them up, and its ID can be another one's soon. */
 static void become_caller(struct bridge_thread *thread, const struct fuse_in_header *head) {
-        struct timespec now = {};
+        uint32_t groups[BRIDGE_GROUPS];
+        int count = read_groups(thread, head->pid, groups);
 
-        (void) clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-        if (thread->caller.pid != head->pid || now.tv_sec >= thread->caller.until) {
-                thread->caller.pid = head->pid;
-                thread->caller.until = now.tv_sec + GROUPS_VALID_S;
-                thread->caller.count = read_groups(thread, head->pid, thread->caller.groups);
-        }
-        become(thread, head->uid, head->gid, thread->caller.groups, thread->caller.count);
+        become(thread, head->uid, head->gid, groups, count);
 }
 
 void bridge_identity_owner(struct bridge_thread *thread, uint32_t uid, uint32_t gid) {

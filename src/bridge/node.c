@@ -189,33 +189,40 @@ int bridge_node_get(struct bridge_state *state, uint64_t id, struct bridge_node 
         return r;
 }
 
-static void free_unused(struct bridge_state *state, struct bridge_node *node) {
+/* Returns the descriptor of a node that was freed, to be closed without the lock. */
+[[nodiscard]] static int free_unused(struct bridge_state *state, struct bridge_node *node) {
         if (node->used && node->lookups == 0 && node->opens == 0 && node->busy == 0 &&
             bridge_state_node_id(state, node) != FUSE_ROOT_ID)
-                bridge_state_node_free(state, node);
+                return bridge_state_node_free(state, node);
+        return -EBADF;
 }
 
 void bridge_node_put(struct bridge_state *state, struct bridge_node *node) {
+        int fd;
+
         if (!node)
                 return;
         lock(state);
         nd_assert(node->busy > 0);
         node->busy--;
-        free_unused(state, node);
+        fd = free_unused(state, node);
         unlock(state);
+        nd_close_fd(&fd);
 }
 
 void bridge_node_forget(struct bridge_state *state, uint64_t id, uint64_t count) {
         struct bridge_node *node = &state->shared->nodes[id % BRIDGE_NODES];
+        int fd = -EBADF;
 
         if (id <= FUSE_ROOT_ID || id >= BRIDGE_NODES)
                 return;
         lock(state);
         if (node->used) {
                 node->lookups = node->lookups > count ? node->lookups - count : 0;
-                free_unused(state, node);
+                fd = free_unused(state, node);
         }
         unlock(state);
+        nd_close_fd(&fd);
 }
 
 /* ---- looking up ---- */
@@ -407,6 +414,7 @@ void bridge_node_release(struct bridge_state *state, uint64_t handle) {
         struct bridge_shared *shared = state->shared;
         struct bridge_file *file;
         struct bridge_node *node;
+        int fd, node_fd;
         uint32_t id;
 
         lock(state);
@@ -417,7 +425,7 @@ void bridge_node_release(struct bridge_state *state, uint64_t handle) {
         }
         id = file->node;
         node = &shared->nodes[id];
-        bridge_state_file_free(state, file);
+        fd = bridge_state_file_free(state, file);
         if (node->opens > 0 && --node->opens == 0) {
                 int32_t backing = node->backing;
 
@@ -431,8 +439,10 @@ void bridge_node_release(struct bridge_state *state, uint64_t handle) {
                                 state->held_locks--;
                         }
         }
-        free_unused(state, node);
+        node_fd = free_unused(state, node);
         unlock(state);
+        nd_close_fd(&fd);
+        nd_close_fd(&node_fd);
 }
 
 /* ---- names that change ---- */

@@ -192,17 +192,24 @@ void bridge_state_node_unhash(struct bridge_state *state, struct bridge_node *no
         node->hashed = false;
 }
 
-void bridge_state_node_free(struct bridge_state *state, struct bridge_node *node) {
+/* Clears the number in a record: a death before the close leaves a descriptor without a record. */
+static int take_fd(int32_t *fd) {
+        return __atomic_exchange_n(fd, -EBADF, __ATOMIC_SEQ_CST);
+}
+
+int bridge_state_node_free(struct bridge_state *state, struct bridge_node *node) {
+        int fd;
+
         bridge_state_node_unhash(state, node);
         __atomic_store_n(&node->used, false, __ATOMIC_SEQ_CST);
-        if (node->fd >= 0) {
-                bridge_state_close(&node->fd);
+        fd = take_fd(&node->fd);
+        if (fd >= 0)
                 state->open_nodes--;
-        }
         bridge_state_cell_clear(state, &node->handle);
         bridge_state_cell_clear(state, &node->name);
         node->next = state->free_node;
         state->free_node = bridge_state_node_id(state, node);
+        return fd;
 }
 
 struct bridge_node *bridge_state_node_find(const struct bridge_state *state, uint64_t device, uint64_t inode,
@@ -245,11 +252,14 @@ struct bridge_file *bridge_state_file_get(const struct bridge_state *state, uint
         return index > 0 && index < BRIDGE_FILES && file->used && file->generation == handle >> 32 ? file : nullptr;
 }
 
-void bridge_state_file_free(struct bridge_state *state, struct bridge_file *file) {
+int bridge_state_file_free(struct bridge_state *state, struct bridge_file *file) {
+        int fd;
+
         __atomic_store_n(&file->used, false, __ATOMIC_SEQ_CST);
-        bridge_state_close(&file->fd);
+        fd = take_fd(&file->fd);
         file->next = state->free_file;
         state->free_file = (uint32_t) (file - state->shared->files);
+        return fd;
 }
 
 /* ---- recovery ---- */

@@ -183,7 +183,9 @@ void bridge_state_close_unknown(const struct bridge_state *state);
 /* nullptr: all places are taken. The node is not in use yet. */
 struct bridge_node *bridge_state_node_new(struct bridge_state *state);
 void bridge_state_node_publish(struct bridge_state *state, struct bridge_node *node);
-void bridge_state_node_free(struct bridge_state *state, struct bridge_node *node);
+/* Returns the node's descriptor, or -EBADF. The caller owns it and closes it without the lock: the
+ * last close of a removed file frees its blocks, which takes long for a large one. */
+[[nodiscard]] int bridge_state_node_free(struct bridge_state *state, struct bridge_node *node);
 /* Takes the node out of the hash table: its inode number may be used again. */
 void bridge_state_node_unhash(struct bridge_state *state, struct bridge_node *node);
 struct bridge_node *bridge_state_node_find(const struct bridge_state *state, uint64_t device, uint64_t inode,
@@ -201,7 +203,8 @@ const unsigned char *bridge_state_cell_get(const struct bridge_state *state, con
 /* 0: all places are taken; else the kernel's file handle. */
 uint64_t bridge_state_file_new(struct bridge_state *state, int fd, struct bridge_node *node);
 struct bridge_file *bridge_state_file_get(const struct bridge_state *state, uint64_t handle);
-void bridge_state_file_free(struct bridge_state *state, struct bridge_file *file);
+/* Returns the descriptor, for the caller to close as above. */
+[[nodiscard]] int bridge_state_file_free(struct bridge_state *state, struct bridge_file *file);
 
 /* Clears the number in the record, then closes. */
 void bridge_state_close(int32_t *fd);

@@ -41,6 +41,12 @@ static void expect_name(const struct bridge_state *s, const struct bridge_node *
         assert_memory_equal(bridge_state_cell_get(s, &node->name), name, strlen(name));
 }
 
+/* A record that is freed gives its descriptor away, open, and has none itself. */
+static void close_freed(int fd) {
+        assert_true(fcntl(fd, F_GETFD) >= 0);
+        assert_int_equal(close(fd), 0);
+}
+
 static void nodes_are_found_by_inode_until_they_are_freed(void **state) {
         struct bridge_state *s = *state;
         struct bridge_node *first = add(s, 5, "five"), *second = add(s, 6, "six");
@@ -48,7 +54,8 @@ static void nodes_are_found_by_inode_until_they_are_freed(void **state) {
         assert_int_equal(bridge_state_node_id(s, first), FUSE_ROOT_ID);
         assert_ptr_equal(bridge_state_node_find(s, 1, 6, nullptr), second);
         assert_null(bridge_state_node_find(s, 2, 6, nullptr));
-        bridge_state_node_free(s, second);
+        close_freed(bridge_state_node_free(s, second));
+        assert_int_equal(second->fd, -EBADF);
         assert_null(bridge_state_node_find(s, 1, 6, nullptr));
         assert_ptr_equal(add(s, 7, "seven"), second); /* the place is used again */
 }
@@ -77,13 +84,13 @@ static void file_handles_of_closed_files_are_not_valid_again(void **state) {
         uint64_t first = bridge_state_file_new(s, open("/dev/null", O_RDONLY | O_CLOEXEC), node), second;
 
         assert_non_null(bridge_state_file_get(s, first));
-        bridge_state_file_free(s, bridge_state_file_get(s, first));
+        close_freed(bridge_state_file_free(s, bridge_state_file_get(s, first)));
         second = bridge_state_file_new(s, open("/dev/null", O_RDONLY | O_CLOEXEC), node);
         assert_int_equal((uint32_t) first, (uint32_t) second);
         assert_null(bridge_state_file_get(s, first));
         assert_null(bridge_state_file_get(s, 0));
         assert_null(bridge_state_file_get(s, UINT64_MAX));
-        bridge_state_file_free(s, bridge_state_file_get(s, second));
+        close_freed(bridge_state_file_free(s, bridge_state_file_get(s, second)));
 }
 
 /* Everything that is derived is wrong, as after a death in the middle of a change. */

@@ -19,12 +19,6 @@ struct bridge_thread {
         uint32_t uid, gid;     /* that the filesystem sees now */
         uint32_t groups[BRIDGE_GROUPS];
         int group_count;
-        struct { /* cache of the groups of the last caller */
-                uint32_t pid;
-                int64_t until;
-                uint32_t groups[BRIDGE_GROUPS];
-                int count;
-        } caller;
 };
 
 static inline struct bridge_shared *bridge_shared(const struct bridge_thread *thread) {
