@@ -1,13 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
+import tempfile
+import tomllib
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
-from nodenstest import bridged
+from nodenstest import bridged, storage
 from nodenstest.bridged import Volume
 
 # How a volume is bridged. fuse: a filesystem without file handles, whose files are found by their names.
 KINDS = ("disk", "copied", "fuse", "idmap")
+# Storage with tests of its own: test_squash.py, test_unowned.py.
+SQUASHING = "nfs4-squash"
+UNOWNED = ("smb", "sshfs", "s3fs")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--storage", default="", help=f"test volumes on these, by commas: {', '.join(storage.KINDS)}")
+
+
+def kinds(config: pytest.Config) -> tuple[str, ...]:
+    chosen = config.getoption("--storage")
+    return tuple(kind for kind in chosen.split(",") if kind not in (SQUASHING, *UNOWNED)) if chosen else KINDS
+
+
+def unowned_kinds(config: pytest.Config) -> list[str]:
+    return [kind for kind in config.getoption("--storage").split(",") if kind in UNOWNED]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    left_out = {"test_squash.py": SQUASHING not in config.getoption("--storage"), "test_unowned.py": not unowned_kinds(config)}
+    return True if left_out.get(collection_path.name) else None
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`kind`: each kind of volume; `served`: those whose processes are found by the volume's directory."""
+    if "kind" in metafunc.fixturenames:
+        metafunc.parametrize("kind", kinds(metafunc.config))
+    if "unowned" in metafunc.fixturenames:
+        metafunc.parametrize("unowned", unowned_kinds(metafunc.config))
+    if "served" in metafunc.fixturenames:
+        metafunc.parametrize("served", [kind for kind in kinds(metafunc.config) if kind != "idmap"])
+
+
+def kind_of(item: pytest.Item) -> str:
+    """The storage that a test is on; "" if it is on one kind alone."""
+    values = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    return str(values.get("kind") or values.get("served") or values.get("unowned") or "")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What storage cannot do is expected to fail."""
+    cases = tomllib.loads((Path(__file__).parent / "reasons.toml").read_text())["case"]
+    known = {(kind, case["test"]): case["reason"] for case in cases for kind in case["storage"]}
+    for item in items:
+        if reason := known.get((kind_of(item), item.name.partition("[")[0])):
+            item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
 
 @pytest.fixture(scope="session")
@@ -16,9 +65,37 @@ def namespace() -> Iterator[str]:
         yield path
 
 
+class Storages:
+    """The storage that tests have asked for; its servers run until the last test has ended."""
+
+    def __init__(self) -> None:
+        self.stack = ExitStack()
+        self.places: dict[str, storage.Place] = {}
+
+    def directory(self, kind: str) -> Path:
+        """An empty directory on the storage."""
+        if kind not in self.places:
+            self.places[kind] = self.stack.enter_context(storage.mounted(kind))
+        path = Path(tempfile.mkdtemp(dir=self.places[kind].server))
+        path.chmod(0o755)
+        return self.places[kind].client / path.name
+
+
+STORAGES = Storages()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def storages() -> Iterator[None]:
+    with STORAGES.stack:
+        yield
+
+
 def volume_of(kind: str, namespace: str, stack: ExitStack, *options: str, memory: bool = False) -> Volume:
     base = stack.enter_context(bridged.directory(memory))
     source, target = base / "source", base / "target"
+    if kind in storage.KINDS:
+        source = STORAGES.directory(kind)
+        return stack.enter_context(bridged.bridge(source, target, namespace, *options))
     source.mkdir()
     if kind == "fuse":
         stack.enter_context(bridged.bridge(source, base / "below", namespace, "--idmap"))
@@ -32,13 +109,14 @@ def volume_of(kind: str, namespace: str, stack: ExitStack, *options: str, memory
     return stack.enter_context(bridged.bridge(source, target, namespace, *options))
 
 
-@pytest.fixture(params=KINDS)
-def volume(request: pytest.FixtureRequest, namespace: str) -> Iterator[Volume]:
+@pytest.fixture
+def volume(kind: str, namespace: str) -> Iterator[Volume]:
     with ExitStack() as stack:
-        yield volume_of(request.param, namespace, stack)
+        yield volume_of(kind, namespace, stack)
 
 
 @pytest.fixture
-def disk(namespace: str) -> Iterator[Volume]:
+def disk(request: pytest.FixtureRequest, namespace: str) -> Iterator[Volume]:
+    """A volume of the first kind, for tests that one kind is enough for."""
     with ExitStack() as stack:
-        yield volume_of("disk", namespace, stack)
+        yield volume_of(kinds(request.config)[0], namespace, stack)

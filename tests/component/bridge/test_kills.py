@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from conftest import volume_of
-from nodenstest import bridged
+from nodenstest import bridged, fsx
 from nodenstest.bridged import Volume
 
 ROUNDS = 25          # kills of one test; nightly has more
@@ -190,10 +190,9 @@ def under_load(volume: Volume, rounds: int, victim: Callable[[Volume], int]) -> 
     assert int((volume.source / "counter").read_text()) == sum(done for load, done in results if load is count)
 
 
-@pytest.mark.parametrize("kind", ["disk", "copied", "fuse"])
-def test_the_server_is_killed_under_load(namespace: str, kind: str) -> None:
+def test_the_server_is_killed_under_load(namespace: str, served: str) -> None:
     with contextlib.ExitStack() as stack:
-        under_load(volume_of(kind, namespace, stack, memory=True), ROUNDS, Volume.server)
+        under_load(volume_of(served, namespace, stack, memory=True), ROUNDS, Volume.server)
 
 
 def test_each_process_is_killed_in_turn(namespace: str) -> None:
@@ -203,10 +202,39 @@ def test_each_process_is_killed_in_turn(namespace: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["disk", "copied", "fuse"])
-def test_500_kills_of_the_server(namespace: str, kind: str) -> None:
+def test_500_kills_of_the_server(namespace: str, served: str) -> None:
     with contextlib.ExitStack() as stack:
-        under_load(volume_of(kind, namespace, stack, memory=True), 500, Volume.server)
+        under_load(volume_of(served, namespace, stack, memory=True), 500, Volume.server)
+
+
+def exercise(volume: Volume, steps: int, kills: int) -> None:
+    """A file has what a copy in memory has, while the server is killed between and during operations."""
+    done = mmap.mmap(-1, 8)
+
+    def count_steps(number: int) -> bool:
+        done[:8] = (number + 1).to_bytes(8, "little")
+        return True
+    running = volume.start(lambda: fsx.run("file", 1, steps, count_steps))
+    for number in range(kills):
+        bridged.wait_until(lambda number=number: int.from_bytes(done[:8], "little") >= number * steps // kills
+                           or not running.is_alive(), "operations on the file")
+        if not running.is_alive():
+            break
+        pid = volume.server()
+        assert kill(pid)
+        bridged.wait_until(lambda pid=pid: restarted(volume, pid), "another server")
+    assert running.result() == steps
+
+
+def test_a_file_is_as_its_copy_in_memory_while_servers_are_killed(namespace: str, served: str) -> None:
+    with contextlib.ExitStack() as stack:
+        exercise(volume_of(served, namespace, stack, memory=True), 2000, 25)
+
+
+@pytest.mark.nightly
+def test_a_file_is_as_its_copy_in_memory_for_long(namespace: str, served: str) -> None:
+    with contextlib.ExitStack() as stack:
+        exercise(volume_of(served, namespace, stack, memory=True), 200_000, 500)
 
 
 def test_a_keeper_and_the_server_die_at_once(disk: Volume) -> None:
@@ -253,4 +281,5 @@ def test_without_any_process_the_pod_gets_errors_and_no_hang(disk: Volume) -> No
             kill(pid)
     with pytest.raises(OSError) as caught:
         disk.run(lambda: os.mkdir("e"))
-    assert caught.value.errno == errno.ENOTCONN
+    # the kernel may still be closing the connection
+    assert caught.value.errno in (errno.ENOTCONN, errno.ECONNABORTED)

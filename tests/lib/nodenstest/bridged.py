@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pickle
+import select
 import shutil
 import signal
 import subprocess
@@ -49,11 +50,11 @@ def user_namespace(first: int = FIRST) -> Iterator[str]:
 
 @dataclass
 class Volume:
-    """A directory of the host, and where the pod sees it."""
+    """A directory of the host, and where the pod sees it. Without a namespace it is processes of the host that see it."""
 
     source: Path
     target: Path
-    namespace: str
+    namespace: str = ""
 
     def start(self, function: Callable[[], T], uid: int = 0, gid: int = 0, groups: tuple[int, ...] = ()) -> "Running[T]":
         """Starts a function in the pod, in the volume's directory."""
@@ -62,8 +63,9 @@ class Volume:
         if pid == 0:
             os.close(reader)
             try:
-                with open(self.namespace, "rb") as namespace:
-                    os.setns(namespace.fileno(), os.CLONE_NEWUSER)
+                if self.namespace:
+                    with open(self.namespace, "rb") as namespace:
+                        os.setns(namespace.fileno(), os.CLONE_NEWUSER)
                 os.setresuid(0, 0, 0)        # so that the next change drops the capabilities
                 os.setgroups(list(groups))
                 os.setresgid(gid, gid, gid)
@@ -111,6 +113,10 @@ class Running(Generic[T]):
 
     pid: int
     reader: int
+
+    def is_alive(self) -> bool:
+        """Whether it has not said its result, and was not killed."""
+        return not select.select([self.reader], [], [], 0)[0]
 
     def result(self) -> T:
         with open(self.reader, "rb") as source:

@@ -213,8 +213,10 @@ def python_with_pytest() -> str:
     return "/usr/bin/python3"
 
 
+STORAGE = ("nfs4", "nfs3", "smb", "sshfs", "bindfs", "overlay", "ext4", "tmpfs", "nfs4-squash")      # of nodenstest.storage
+STORAGE_TESTS = ("posix", "squash", "unowned")
 LIMITS = "memory or oom or cpu or limit or pids or cgroup or stats or metrics"    # cases of the CRI that need cgroup controllers
-COMMON = "not reboot and not versions and not throughput and not rootless and not nested"    # stories that share a cluster
+COMMON = "not reboot and not versions and not throughput and not rootless and not nested and not storage"    # stories that share a cluster
 SHORT = f"gate and {COMMON}"                                 # and those of the gate among them
 # They are a suite of their own.
 NO_ATTACKS = "--ignore-glob=*/test_attacks_*"
@@ -326,8 +328,16 @@ SUITES = {
     "images-store": Suite("the image store under 200 kills and on full disks", pytest_of_images("tests/component/image-store", "-s"),
                           default=False),
     "bridge": Suite("volumes behind nodens-bridge: files, owners, locks, kills, attacks", pytest("tests/component/bridge", variant="gcc")),
-    "bridge-kills": Suite("500 kills of a bridge's server on each kind of volume",
+    "bridge-storage": Suite("bridge on NFS, SMB, sshfs and others, in a guest", pytest_in_guest(
+        "tests/component/bridge/test_files.py", "uml-nft", *[f"tests/component/bridge/test_{name}.py" for name in STORAGE_TESTS],
+        "--storage=" + ",".join(STORAGE), peers=()), default=False),
+    "bridge-storage-kills": Suite("bridge on NFS: kills and attacks, in a guest", pytest_in_guest(
+        "tests/component/bridge/test_kills.py", "uml-nft", "tests/component/bridge/test_attacks.py", "--storage=nfs4,nfs3",
+        peers=()), default=False),
+    "bridge-kills": Suite("bridge: 500 kills of its server on each kind of volume",
                           pytest("tests/component/bridge/test_kills.py", *NIGHTLY, variant="gcc"), default=False),
+    "bridge-posix": Suite("bridge: 16,416 POSIX cases beside an idmapped mount",
+                          pytest("tests/component/bridge/test_posix.py", *NIGHTLY, variant="gcc"), default=False),
     "bridge-asan": Suite("bridge under ASan and UBSan", pytest("tests/component/bridge", variant="asan"), default=False),
     "rootless": Suite("nodes of an ordinary user: launcher, network, isolation",
                       with_root("lxc", pytest("tests/component/rootless", variant="gcc"))),
@@ -365,6 +375,10 @@ SUITES = {
                                                    "--kills", "50", "--api-away", "120"), default=False),
     "rootless-pod": Suite("a rootless node in a pod with hostUsers: false",
                           with_archives(pytest_on_machine("tests/cluster/scenarios/rootless-inside")), default=False),
+    "storage-node": Suite("PersistentVolumes on NFS, on a cluster with nodens-cri",
+                          pytest_on_machine("tests/cluster/scenarios/storage"), default=False),
+    "storage-node-containerd": Suite("what containerd says to the pods of storage-node",
+                                     pytest_on_machine("tests/cluster/scenarios/storage", "-s", "--runtime", "containerd"), default=False),
     "nested": Suite("podman, buildah, docker, systemd and BuildKit in pods with writable cgroups",
                     pytest_on_machine("tests/cluster/scenarios/nested"), default=False),
     "rootless-node-ids": Suite("pods with hostUsers: false on a rootless node in a cluster",
@@ -404,7 +418,7 @@ GROUPS = (
     ("nightly: random search and measured bounds", ("nightly",)),
     ("cluster: guests and a cluster",
      ("stories*", "streams", "audit-node", "versions*", "skew", "reboot", "guard-node*", "floor-node", "guard-chart", "testbed*",
-      "rootless-node*", "rootless-pod", "nested")),
+      "rootless-node*", "rootless-pod", "nested", "storage-node*")),
     ("component: a program of ours with real peers",
      ("pull*", "bridge*", "cri*", "pods-*", "terminal", "rootless*", "guard", "guard-asan", "guard-image", "package", "journal")),
 )

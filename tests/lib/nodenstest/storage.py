@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Storage that pods get volumes from, each kind with its real server and its real client.
+
+    with storage.mounted("nfs4") as place:
+        (place.client / "file").write_text("x")      # through the client
+        (place.server / "file").read_text()          # what the server has
+
+NFS, SMB and 9p need a guest whose kernel has them (`uml-nft`).
+"""
+import contextlib
+import ctypes
+import errno
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodenstest.registry_server import program
+
+DEADLINE = 60
+S3_PORT, NINE_PORT = 7070, 5640
+S3_KEY, S3_SECRET = "nodens", "storage-test"
+SMB_USER, SMB_PASSWORD = "pods", "storage-test"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A directory through a client, and the same at its server; the two are one directory where there is no server."""
+
+    client: Path
+    server: Path
+
+
+def run(*command: str | Path) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE)
+    assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def wait_for(condition: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < end, f"{what}: not within {DEADLINE} s"
+        time.sleep(0.05)
+
+
+def answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def process(*command: str | Path, **options: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A server or a client that runs in the foreground."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    one = subprocess.Popen([str(word) for word in command], **options)     # type: ignore[call-overload]
+    try:
+        yield one
+    finally:
+        one.terminate()
+        try:
+            one.wait(DEADLINE)
+        except subprocess.TimeoutExpired:
+            one.kill()
+            one.wait()
+
+
+@contextlib.contextmanager
+def mount_point(base: Path) -> Iterator[Path]:
+    target = base / "client"
+    target.mkdir()
+    try:
+        yield target
+    finally:
+        # not lazily: the server ends next, and a client that still wants to say goodbye would wait for it
+        subprocess.run(["umount", str(target)], check=False, capture_output=True, timeout=DEADLINE)
+
+
+def is_mounted(path: Path) -> bool:
+    return subprocess.run(["mountpoint", "-q", str(path)], check=False).returncode == 0
+
+
+# ---- one function per kind: starts the server, mounts, and gives both directories ----
+
+def local(base: Path, stack: ExitStack) -> Place:
+    (base / "data").mkdir()
+    return Place(base / "data", base / "data")
+
+
+def tmpfs(base: Path, stack: ExitStack) -> Place:
+    target = stack.enter_context(mount_point(base))
+    run("mount", "-t", "tmpfs", "-o", "size=1g", "storage", target)
+    return Place(target, target)
+
+
+def overlay(base: Path, stack: ExitStack) -> Place:
+    target = stack.enter_context(mount_point(base))
+    for name in ("lower", "upper", "work"):
+        (base / name).mkdir()
+    run("mount", "-t", "overlay", "-o", f"lowerdir={base}/lower,upperdir={base}/upper,workdir={base}/work", "storage", target)
+    return Place(target, target)
+
+
+def nfs(version: str, export: str) -> Callable[[Path, ExitStack], Place]:
+    def mount(base: Path, stack: ExitStack) -> Place:
+        served = base / "served"
+        served.mkdir()
+        # Debian's default is to take groups from the server's own users
+        Path("/etc/nfs.conf.d").mkdir(exist_ok=True)
+        Path("/etc/nfs.conf.d/groups.conf").write_text("[mountd]\nmanage-gids=n\n")
+        run("systemctl", "start", "rpcbind.socket", "rpc-statd.service", "nfs-server.service")
+        run("exportfs", "-o", f"rw,sync,no_subtree_check,{export}", f"127.0.0.1:{served}")
+        stack.callback(run, "exportfs", "-u", f"127.0.0.1:{served}")
+        target = stack.enter_context(mount_point(base))
+        run("mount", "-t", "nfs", "-o", f"vers={version}", f"127.0.0.1:{served}", target)
+        return Place(target, served)
+    return mount
+
+
+def smb(base: Path, stack: ExitStack) -> Place:
+    served, passwords, configuration = base / "served", base / "passwords", base / "ksmbd.conf"
+    served.mkdir()
+    configuration.write_text(f"[global]\nbind interfaces only = yes\ninterfaces = lo\n"
+                             f"[volume]\npath = {served}\nread only = no\nforce user = root\nforce group = root\n")
+    passwords.touch()
+    run("ksmbd.adduser", "-C", configuration, "-P", passwords, "-a", "-p", SMB_PASSWORD, SMB_USER)
+    run("ksmbd.mountd", "-C", configuration, "-P", passwords)
+    stack.callback(run, "ksmbd.control", "--shutdown")
+    wait_for(lambda: answers(445), "the SMB server")
+    target = stack.enter_context(mount_point(base))
+    options = f"username={SMB_USER},password={SMB_PASSWORD},vers=3.1.1,mfsymlinks,noperm"
+    run("mount", "-t", "cifs", "-o", options, "//127.0.0.1/volume", target)
+    return Place(target, served)
+
+
+def nine(base: Path, stack: ExitStack) -> Place:
+    served = base / "served"
+    served.mkdir()
+    stack.enter_context(process("diod", "--foreground", "--no-auth", "--no-userdb", "--export", served,
+                                "--listen", f"127.0.0.1:{NINE_PORT}",
+                                "--config-file", "/dev/null", stderr=subprocess.DEVNULL))
+    wait_for(lambda: answers(NINE_PORT), "the 9p server")
+    target = stack.enter_context(mount_point(base))
+    options = f"trans=tcp,port={NINE_PORT},version=9p2000.L,uname=root,access=user,aname={served}"
+    run("mount", "-t", "9p", "-o", options, "127.0.0.1", target)
+    return Place(target, served)
+
+
+def sshfs(base: Path, stack: ExitStack) -> Place:
+    served = base / "served"
+    served.mkdir()
+    target = stack.enter_context(mount_point(base))
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        stack.enter_context(process("/usr/lib/openssh/sftp-server", stdin=theirs.fileno(), stdout=theirs.fileno()))
+        stack.enter_context(process("sshfs", "-f", "-o", "passive,allow_other,default_permissions", f":{served}", target,
+                                    stdin=ours.fileno(), stdout=ours.fileno()))
+    wait_for(lambda: is_mounted(target), "the mount of sshfs")
+    return Place(target, served)
+
+
+def bindfs(base: Path, stack: ExitStack) -> Place:
+    served = base / "served"
+    served.mkdir()
+    target = stack.enter_context(mount_point(base))
+    stack.enter_context(process("bindfs", "-f", served, target))
+    wait_for(lambda: is_mounted(target), "the mount of bindfs")
+    return Place(target, served)
+
+
+def s3(base: Path, stack: ExitStack) -> Place:
+    (base / "served/volume").mkdir(parents=True)
+    (base / "keys").write_text(f"{S3_KEY}:{S3_SECRET}\n")
+    (base / "keys").chmod(0o600)
+    server = program("versitygw", "versitygw")
+    stack.enter_context(process(server, "--access", S3_KEY, "--secret", S3_SECRET, "--port", f"127.0.0.1:{S3_PORT}", "--quiet",
+                                "posix", base / "served"))
+    wait_for(lambda: answers(S3_PORT), "the S3 server")
+    target = stack.enter_context(mount_point(base))
+    stack.enter_context(process("s3fs", "volume", target, "-f", "-o", f"url=http://127.0.0.1:{S3_PORT},use_path_request_style,allow_other",
+                                "-o", f"passwd_file={base}/keys", stderr=subprocess.DEVNULL))
+    wait_for(lambda: is_mounted(target), "the mount of s3fs")
+    return Place(target, base / "served/volume")
+
+
+KINDS: dict[str, Callable[[Path, ExitStack], Place]] = {
+    "ext4": local, "tmpfs": tmpfs, "overlay": overlay,
+    "nfs4": nfs("4.2", "no_root_squash"), "nfs3": nfs("3", "no_root_squash"), "nfs4-squash": nfs("4.2", "root_squash"),
+    "smb": smb, "9p": nine, "sshfs": sshfs, "bindfs": bindfs, "s3fs": s3,
+}
+
+
+@contextlib.contextmanager
+def mounted(kind: str) -> Iterator[Place]:
+    base = Path(tempfile.mkdtemp(prefix="storage-", dir="/var/tmp"))
+    base.chmod(0o755)
+    try:
+        with ExitStack() as stack:
+            yield KINDS[kind](base, stack)
+    finally:
+        shutil.rmtree(base, ignore_errors=True)
+
+
+# ---- what the kernel says to an idmapped mount ----
+
+class Attributes(ctypes.Structure):
+    """struct mount_attr of mount_setattr()"""
+
+    _fields_ = (("set", ctypes.c_uint64), ("clear", ctypes.c_uint64), ("propagation", ctypes.c_uint64), ("userns", ctypes.c_uint64))
+
+
+def idmap_error(path: Path, namespace: str) -> str | None:
+    """The error of an idmapped mount of a directory; None if there is none."""
+    open_tree, mount_setattr, clone, empty_path, idmap = 428, 442, 1, 0x1000, 0x100000
+    libc = ctypes.CDLL(None, use_errno=True)
+    tree = libc.syscall(open_tree, -100, os.fsencode(path), clone | os.O_CLOEXEC)
+    assert tree >= 0, os.strerror(ctypes.get_errno())
+    try:
+        with open(namespace, "rb") as users:
+            attributes = Attributes(set=idmap, userns=users.fileno())
+            failed = libc.syscall(mount_setattr, tree, b"", empty_path, ctypes.byref(attributes), ctypes.sizeof(attributes)) < 0
+            return errno.errorcode[ctypes.get_errno()] if failed else None
+    finally:
+        os.close(tree)
