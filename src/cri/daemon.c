@@ -170,6 +170,7 @@ static void format_metrics(struct nd_text *ret, void *userdata) {
         const struct cri_daemon *daemon = userdata;
         const struct cri_parts *parts = &daemon->parts;
         const struct cri_telemetry_view view = {.uptime_us = nd_clock_us() - daemon->began,
+                                                .config = &parts->config,
                                                 .pods = &parts->pods,
                                                 .pulls = cri_puller_count(parts->puller),
                                                 .selftest = parts->selftest};

@@ -149,13 +149,23 @@ struct nd_error *nd_mount_table_line(int fd, char **ret) {
         const char *line;
         struct statx st;
 
-        if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) < 0)
+        if (statx(fd, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, STATX_MNT_ID, &st) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "find the mount");
         nd_try(nd_file_read_kernel("/proc/self/mountinfo", TABLE_CEILING, &table));
         start = nd_format("%llu ", (unsigned long long) st.stx_mnt_id);
         for (line = table; *line && !nd_has_prefix(line, start); line += *line == '\n')
                 line += strcspn(line, "\n");
         *ret = nd_strndup(line, strcspn(line, "\n"));
+        return nullptr;
+}
+
+struct nd_error *nd_mount_fs_type(int fd, char **ret) {
+        nd_autofree char *line = nullptr;
+        const char *type;
+
+        nd_try(nd_mount_table_line(fd, &line));
+        type = strstr(line ?: "", " - "); /* ends the optional fields */
+        *ret = type ? nd_strndup(type + 3, strcspn(type + 3, " ")) : nd_strdup("unknown");
         return nullptr;
 }
 

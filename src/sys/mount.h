@@ -44,5 +44,9 @@ struct nd_mount_fs_option {
  * none. */
 [[nodiscard]] struct nd_error *nd_mount_table_line(int fd, char **ret);
 
+/* The filesystem's type in the mount table: "ext4", "nfs4", "fuse.sshfs"; "unknown" if the table
+ * has no such mount. Does not wait for the filesystem's server. */
+[[nodiscard]] struct nd_error *nd_mount_fs_type(int fd, char **ret);
+
 /* "ext4", "tmpfs" ...; the magic number in hex if the name is not known. The buffer is static. */
 const char *nd_mount_fs_name(int fd);

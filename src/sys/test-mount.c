@@ -220,6 +220,7 @@ static void an_open_file_whose_mount_cannot_be_cloned_is_named([[maybe_unused]] 
 
 static void a_filesystem_has_its_name_or_its_number([[maybe_unused]] void **state) {
         nd_autoclose int proc = open("/proc", O_PATH | O_CLOEXEC), pipe_fd = -EBADF;
+        nd_autofree char *type = nullptr;
         int fds[2];
 
         assert_string_equal(nd_mount_fs_name(proc), "proc");
@@ -228,6 +229,11 @@ static void a_filesystem_has_its_name_or_its_number([[maybe_unused]] void **stat
         (void) close(fds[1]);
         assert_string_equal(nd_mount_fs_name(pipe_fd), "filesystem type 0x50495045");
         assert_string_equal(nd_mount_fs_name(-EBADF), "an unknown filesystem");
+        expect_ok(nd_mount_fs_type(proc, &type));
+        assert_string_equal(type, "proc");
+        free(nd_take_ptr(type));
+        expect_ok(nd_mount_fs_type(pipe_fd, &type)); /* on no mount of ours */
+        assert_string_equal(type, "unknown");
 }
 
 int main(void) {

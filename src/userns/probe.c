@@ -22,7 +22,7 @@ enum {
         PROBE_FIRST = 0x7fff0000, /* a block far from any in use */
 };
 
-static constexpr uint64_t deadline_us = 5 * ND_SECOND_US;
+static constexpr uint64_t deadline_us = ND_PROBE_S * ND_SECOND_US;
 /* For one run of an engine; the probe needs two. */
 static constexpr uint64_t engine_deadline_us = 10 * ND_SECOND_US;
 
@@ -106,9 +106,20 @@ static struct nd_error *idmap_and_look(int tree) {
         return nullptr;
 }
 
-static struct nd_error *open_path(const char *path, int *ret_fd) {
-        int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+/* A child that waits for a dead server cannot even be killed. It must not keep our standard output
+ * open: the reader of a pipe would wait for its end. */
+static void leave_streams(void) {
+        nd_autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
+        for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+                (void) dup2(null, fd);
+}
+
+static struct nd_error *open_path(const char *path, int *ret_fd) {
+        int fd;
+
+        leave_streams();
+        fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
         if (fd < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "open directory '%s'", path);
         *ret_fd = fd;
@@ -174,12 +185,28 @@ struct nd_error *nd_probe_overlay(const char *path) {
         return nd_worker_run("overlay probe", overlay_work, (void *) path, deadline_us, nullptr);
 }
 
+static struct nd_error *directory_work(void *argument, [[maybe_unused]] int *ret_fd) {
+        nd_autoclose int directory = -EBADF;
+        struct stat st;
+
+        nd_try(open_path(argument, &directory));
+        if (fstat(directory, &st) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "stat directory '%s'", (const char *) argument);
+        return nullptr;
+}
+
+struct nd_error *nd_probe_directory(const char *path) {
+        return nd_worker_run("directory probe", directory_work, (void *) path, deadline_us, nullptr);
+}
+
 /* The name is returned as the text of an "error": a worker can return no other text. */
 static struct nd_error *filesystem_work(void *argument, [[maybe_unused]] int *ret_fd) {
         nd_autoclose int directory = -EBADF;
+        nd_autofree char *type = nullptr;
 
         nd_try(open_path(argument, &directory));
-        return nd_error_new(ND_ABORTED, 0, "%s", nd_mount_fs_name(directory));
+        nd_try(nd_mount_fs_type(directory, &type));
+        return nd_error_new(ND_ABORTED, 0, "%s", type);
 }
 
 char *nd_probe_filesystem(const char *path) {

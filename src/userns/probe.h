@@ -11,6 +11,10 @@
 
 #include "sys/userns.h"
 
+enum {
+        ND_PROBE_S = 5, /* timeout of a probe */
+};
+
 /* The block of IDs that probes map to: 65,536 where our own namespace has them, else what it has.
  * ND_PRECONDITION if it has one ID only. */
 [[nodiscard]] struct nd_error *nd_probe_map(struct nd_userns_map *ret);
@@ -31,7 +35,11 @@
 /* An overlay whose lower layer is the idmapped directory, like a container's root filesystem. */
 [[nodiscard]] struct nd_error *nd_probe_overlay(const char *path);
 
-/* Returns the name of the filesystem of a path, "?" if it cannot be determined in time. Free it. */
+/* Whether a directory exists and its filesystem responds: ND_DEADLINE if it does not. */
+[[nodiscard]] struct nd_error *nd_probe_directory(const char *path);
+
+/* Returns the type of the filesystem of a path, as in the mount table, "?" if it cannot be
+ * determined in time. Free it. */
 [[nodiscard]] char *nd_probe_filesystem(const char *path);
 
 /* Whether an engine stays in the root filesystem if that has a link at /dev: crun before 1.28

@@ -2,11 +2,14 @@
 #include <unit/expect.h>
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #include <unit/faults.h>
 #include <unit/resources.h>
 #include <unit/scratch.h>
+#include <unit/stuck.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "sys/userns.h"
 #include "userns/probe.h"
@@ -93,6 +96,24 @@ static void the_filesystem_of_a_path_has_a_name([[maybe_unused]] void **state) {
         expect_text(nd_probe_filesystem("/nonexistent"), "?");
 }
 
+/* SIGKILL does not end the wait for this server. */
+static void a_server_that_does_not_respond_costs_seconds([[maybe_unused]] void **state) {
+        scratch_directory root = scratch_make();
+        nd_autofree char *mount = nd_format("%s/mnt", root), *below = nd_format("%s/mnt/below", root);
+        uint64_t begin = nd_clock_us();
+        struct stuck stuck;
+
+        scratch_mkdir(root, "mnt");
+        if (!stuck_make(mount, &stuck))
+                skip_because("FUSE cannot be used here");
+        expect_text(nd_probe_filesystem(mount), "fuse");
+        expect_ok(nd_probe_directory(mount));
+        expect_error(nd_probe_directory(below), ND_DEADLINE, "directory probe: timed out");
+        assert_true(nd_clock_us() - begin < 30 * ND_SECOND_US);
+        stuck_release(&stuck);
+        assert_true(waitpid(-1, nullptr, 0) > 0); /* the probe, which could not be reaped */
+}
+
 static void engine(const char *root, const char *name, const char *text) {
         nd_autofree char *path = nd_format("%s/%s", root, name);
 
@@ -137,6 +158,7 @@ int main(void) {
                 cmocka_unit_test(the_error_names_a_filesystem_that_cannot_be_idmapped),
                 cmocka_unit_test(the_error_names_a_missing_directory),
                 cmocka_unit_test(the_filesystem_of_a_path_has_a_name),
+                cmocka_unit_test(a_server_that_does_not_respond_costs_seconds),
                 cmocka_unit_test(an_engine_that_follows_dev_out_of_the_root_is_detected),
         };
 

@@ -166,7 +166,18 @@ static void print_state(const Nodens__V1__ContainerEntry *container) {
         print_field("  state", text ?: container->state);
 }
 
-static void print_mounts(const Nodens__V1__ContainerDetail *detail) {
+/* How the owners of a mount's files become IDs of the pod, after what can be done with it. */
+static char *describe_mapping(const Nodens__V1__MountEntry *mount, const Nodens__V1__PodEntry *pod) {
+        if (nd_streq(mount->mapping, "bridged"))
+                return nd_format(", bridged from %s", mount->filesystem);
+        if (nd_streq(mount->mapping, "chowned"))
+                return nd_strdup(", files have the pod's IDs");
+        if (nd_streq(mount->mapping, "none") && pod->user_namespace)
+                return nd_strdup(", as it is");
+        return nd_strdup(mount->idmapped ? ", idmapped" : "");
+}
+
+static void print_mounts(const Nodens__V1__ContainerDetail *detail, const Nodens__V1__PodEntry *pod) {
         static const struct cli_column columns[] = {
                 {"  MOUNT", .kind = COLUMN_SHORTEN, .least = 16},
                 {"FROM", .kind = COLUMN_SHORTEN, .least = 12},
@@ -180,10 +191,10 @@ static void print_mounts(const Nodens__V1__ContainerDetail *detail) {
         cli_table_init_columns(&table, columns);
         for (size_t i = 0; i < detail->n_mounts; i++) {
                 const Nodens__V1__MountEntry *mount = detail->mounts[i];
-                nd_autofree char *path = nd_format("  %s", mount->container_path);
+                nd_autofree char *path = nd_format("  %s", mount->container_path), *mapping = describe_mapping(mount, pod);
                 nd_autofree char *how = nd_format(
                         "%s%s%s", mount->read_only ? mount->recursive ? "recursively read-only" : "read-only" : "writable",
-                        mount->idmapped ? ", idmapped" : "", nd_streq(mount->propagation, "private") ? "" : ", propagated");
+                        mapping, nd_streq(mount->propagation, "private") ? "" : ", propagated");
 
                 cli_table_row(&table, (const char *[]) {path, mount->image[0] ? mount->image : mount->host_path, how},
                               nullptr);
@@ -227,7 +238,7 @@ static void print_container(const Nodens__V1__ContainerDetail *detail, const Nod
         print_field("  cgroup", detail->cgroup);
         print_field("  bundle", detail->bundle);
         print_field("  log", detail->log);
-        print_mounts(detail);
+        print_mounts(detail, pod);
         print_checks(detail);
 }
 
@@ -264,6 +275,8 @@ static void json_mount(struct nd_json_out *out, const Nodens__V1__MountEntry *mo
         nd_json_bool(out, "readOnly", mount->read_only);
         nd_json_bool(out, "recursiveReadOnly", mount->recursive);
         nd_json_bool(out, "idmapped", mount->idmapped);
+        nd_json_string(out, "mapping", *mount->mapping ? mount->mapping : nullptr);
+        nd_json_string(out, "filesystem", *mount->filesystem ? mount->filesystem : nullptr);
         nd_json_string(out, "propagation", mount->propagation);
         nd_json_close(out, '}');
 }

@@ -21,6 +21,7 @@ enum {
         START_S = 20,
         KILL_S = 10,
         OUTPUT_CEILING = 4096,
+        EVENTS_CEILING = 256,
         VOLUMES_MOST = 1024,
 };
 
@@ -55,26 +56,37 @@ static struct nd_error *make_place(const char *own, const char *place, mode_t mo
 
 /* The first rule for the filesystem that a file is on; nullptr = none. */
 static struct nd_error *find_rule(const struct cri_config *config, int file, const struct cri_bridge_rule **ret) {
-        nd_autofree char *line = nullptr;
-        const char *type;
+        nd_autofree char *type = nullptr;
 
         *ret = nullptr;
-        nd_try(nd_mount_table_line(file, &line));
-        type = strstr(line, " - "); /* ends the optional fields */
-        if (!type)
-                return nullptr;
-        line[(size_t) (type - line) + 3 + strcspn(type + 3, " ")] = '\0';
+        nd_try(nd_mount_fs_type(file, &type));
         nd_vector_each (rule, &config->bridge_rules)
-                if (!*ret && nd_streq(rule->filesystem, type + 3))
+                if (!*ret && nd_streq(rule->filesystem, type))
                         *ret = rule;
         return nullptr;
 }
 
+/* Makes the cgroup of one bridge. nullptr if the pod has no cgroup. */
+static struct nd_error *make_cgroup(const struct cri_config *config, const struct cri_sandbox *sandbox, const char *name,
+                                    char **ret) {
+        nd_autofree char *cgroup = cgroup_of(config, sandbox), *above = nullptr, *own = nullptr;
+
+        if (!cgroup)
+                return nullptr;
+        above = nd_format(ND_CGROUP_MOUNT "%s", cgroup);
+        own = nd_format("%s/%s", above, name);
+        nd_try(nd_dir_make(AT_FDCWD, above, 0755));
+        nd_try(nd_dir_make(AT_FDCWD, own, 0755));
+        *ret = nd_take_ptr(own);
+        return nullptr;
+}
+
+/* @name: of the bridge's directory. */
 static struct nd_error *start(const struct cri_config *config, const struct cri_sandbox *sandbox, int userns, int file,
-                              const char *place) {
+                              const char *name, const char *place) {
         const struct cri_sandbox_request *pod = &sandbox->request;
-        nd_autofree char *cgroup = cgroup_of(config, sandbox), *first = nd_format("%u", pod->uids.outside),
-                         *ids = nd_format("%u", pod->uids.count), *place_of_cgroup = nullptr;
+        nd_autofree char *first = nd_format("%u", pod->uids.outside), *ids = nd_format("%u", pod->uids.count),
+                         *cgroup = nullptr;
         const char *argv[16] = {config->bridge_helper, "--descriptors", "--first-id", first, "--ids", ids};
         nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
         const struct cri_bridge_rule *rule;
@@ -90,39 +102,15 @@ static struct nd_error *start(const struct cri_config *config, const struct cri_
                 argv[count++] = rule->force_owner;
         }
         argv[count++] = place;
-        if (cgroup) {
-                place_of_cgroup = nd_format(ND_CGROUP_MOUNT "%s", cgroup);
-                nd_try(nd_dir_make(AT_FDCWD, place_of_cgroup, 0755));
-        }
+        nd_try(make_cgroup(config, sandbox, name, &cgroup));
         nd_try(nd_child_run(&(struct nd_child_plan) {.argv = argv,
                                                      .deadline_us = START_S * ND_SECOND_US,
                                                      .output_ceiling = OUTPUT_CEILING,
                                                      .descriptors = (const int[]) {file, userns},
                                                      .descriptor_count = 2,
-                                                     .cgroup = place_of_cgroup},
+                                                     .cgroup = cgroup},
                             &result));
         return nd_child_result_error(&result, "nodens-bridge");
-}
-
-struct nd_error *cri_bridge_open(const struct cri_config *config, const struct cri_sandbox *sandbox, int userns, int file,
-                                 int *ret_tree) {
-        nd_autofree char *directory = directory_of(config, sandbox), *own = nullptr, *place = nullptr;
-        nd_autoclose int lock = -EBADF;
-        struct stat st;
-
-        if (fstat(file, &st) < 0)
-                return nd_error_new(nd_error_code_of(errno), errno, "read the volume's attributes");
-        nd_try(nd_dir_make(AT_FDCWD, directory, 0700));
-        lock = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (lock < 0 || flock(lock, LOCK_EX) < 0) /* another container of the pod */
-                return nd_error_new(nd_error_code_of(errno), errno, "lock '%s'", directory);
-        own = nd_format("%s/%llx-%llx", directory, (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
-        place = nd_format("%s/volume", own);
-        if (!is_mounted(place)) {
-                nd_try(make_place(own, place, st.st_mode));
-                nd_try(start(config, sandbox, userns, file, place));
-        }
-        return nd_mount_clone(AT_FDCWD, place, false, ret_tree);
 }
 
 static struct nd_error *remove_place(const char *own) {
@@ -134,6 +122,80 @@ static struct nd_error *remove_place(const char *own) {
         if (nd_sys->unlinkat(AT_FDCWD, own, AT_REMOVEDIR) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "remove '%s'", own);
         return nullptr;
+}
+
+void cri_bridge_abort_all(const struct cri_config *config, const struct cri_sandbox *sandbox) {
+        nd_autofree char *directory = directory_of(config, sandbox);
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
+
+        nd_ignore(nd_dir_list(AT_FDCWD, directory, VOLUMES_MOST, &names));
+        nd_vector_each (name, &names) {
+                nd_autofree char *place = nd_format("%s/%s/volume", directory, *name);
+
+                (void) nd_sys->umount2(place, MNT_FORCE | MNT_DETACH | UMOUNT_NOFOLLOW);
+        }
+}
+
+/* Counts the start, and leaves nothing mounted if it fails. */
+static struct nd_error *start_counted(const struct cri_config *config, const struct cri_sandbox *sandbox, int userns, int file,
+                                      const char *name, const char *own, const char *place, struct cri_bridge_counts *counts) {
+        nd_autoerror struct nd_error *error = nullptr;
+
+        if (counts)
+                counts->tried++;
+        error = start(config, sandbox, userns, file, name, place);
+        if (error)
+                nd_ignore(remove_place(own));
+        else if (counts)
+                counts->started++;
+        return nd_take_ptr(error);
+}
+
+static enum cri_bridge_state state_of(const char *cgroup, const char *name) {
+        nd_autofree char *path = cgroup ? nd_format(ND_CGROUP_MOUNT "%s/%s/cgroup.events", cgroup, name) : nullptr,
+                         *text = nullptr;
+
+        if (path)
+                nd_ignore(nd_file_read_kernel(path, EVENTS_CEILING, &text));
+        if (!text)
+                return BRIDGE_UNKNOWN;
+        return strstr(text, "populated 1") ? BRIDGE_SERVING : BRIDGE_DEAD;
+}
+
+struct nd_error *cri_bridge_open(const struct cri_config *config, const struct cri_sandbox *sandbox, int userns, int file,
+                                 struct cri_bridge_counts *counts, int *ret_tree) {
+        nd_autofree char *directory = directory_of(config, sandbox), *cgroup = cgroup_of(config, sandbox), *name = nullptr,
+                         *own = nullptr, *place = nullptr;
+        nd_autoclose int lock = -EBADF;
+        struct stat st;
+
+        if (fstat(file, &st) < 0)
+                return nd_error_new(nd_error_code_of(errno), errno, "read the volume's attributes");
+        nd_try(nd_dir_make(AT_FDCWD, directory, 0700));
+        lock = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (lock < 0 || flock(lock, LOCK_EX) < 0) /* another container of the pod */
+                return nd_error_new(nd_error_code_of(errno), errno, "lock '%s'", directory);
+        name = nd_format("%llx-%llx", (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
+        own = nd_format("%s/%s", directory, name);
+        place = nd_format("%s/volume", own);
+        /* containers that have it keep it, with errors */
+        if (is_mounted(place) && state_of(cgroup, name) == BRIDGE_DEAD)
+                nd_try(remove_place(own));
+        if (!is_mounted(place)) {
+                nd_try(make_place(own, place, st.st_mode));
+                nd_try(start_counted(config, sandbox, userns, file, name, own, place, counts));
+        }
+        return nd_mount_clone(AT_FDCWD, place, false, ret_tree);
+}
+
+void cri_bridge_count(const struct cri_config *config, const struct cri_sandbox *sandbox,
+                      size_t counts[static BRIDGE_STATES]) {
+        nd_autofree char *directory = directory_of(config, sandbox), *cgroup = cgroup_of(config, sandbox);
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
+
+        nd_ignore(nd_dir_list(AT_FDCWD, directory, VOLUMES_MOST, &names));
+        nd_vector_each (name, &names)
+                counts[state_of(cgroup, *name)]++;
 }
 
 struct nd_error *cri_bridge_close_all(const struct cri_config *config, const struct cri_sandbox *sandbox) {

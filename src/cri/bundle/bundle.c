@@ -543,8 +543,14 @@ static struct nd_error *enter_runtime_mntns(const struct cri_bundle_plan *plan, 
         return nullptr;
 }
 
+static void report_mappings(const struct cri_volumes *found, struct cri_bundle_report *report) {
+        for (size_t i = 0; i < found->count; i++)
+                report->mappings[i] = found->items[i].mapping;
+        report->mapping_count = found->count;
+}
+
 static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const char *directory, int *ret_fd) {
-        nd_cleanup(cri_volumes_done) struct cri_volumes found = {};
+        nd_cleanup(cri_volumes_done) struct cri_volumes found = {.bridges = &plan->report->bridges};
         nd_cleanup(cri_declared_volumes_done) struct cri_declared_volumes declared = {};
         nd_cleanup(cri_container_user_done) struct cri_container_user user = {};
         nd_cleanup(cri_selinux_labels_done) struct cri_selinux_labels labels = {};
@@ -555,6 +561,7 @@ static struct nd_error *make_for_image(const struct cri_bundle_plan *plan, const
         nd_try(choose_labels(plan, &labels));
         nd_try(open_userns(plan, &userns));
         nd_try(cri_volumes_look(plan->config, plan->container->sandbox, request_of(plan), userns, &found));
+        report_mappings(&found, plan->report);
         nd_try(label_volumes(request_of(plan), &found, &labels));
         nd_try(enter_runtime_mntns(plan, &mount_namespace));
         nd_try(mount_images(plan, directory, userns, &found));
@@ -649,6 +656,10 @@ static struct nd_error *make_for_init(const struct cri_bundle_plan *plan, const 
         nd_try(cri_rootfs_attach(tree, directory));
         *ret_fd = nd_take_fd(mount_namespace);
         return nullptr;
+}
+
+size_t cri_bundle_report_size(const struct cri_container_request *request) {
+        return sizeof(struct cri_bundle_report) + request->mounts.count * sizeof(struct cri_mount_mapping);
 }
 
 struct nd_error *cri_bundle_make(void *argument, int *ret_fd) {

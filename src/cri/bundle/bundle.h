@@ -7,6 +7,7 @@
  * request and the image's config; labels and annotations have no effect. */
 #pragma once
 
+#include "cri/bundle/bridge.h"
 #include "cri/bundle/image-volumes.h"
 #include "cri/bundle/user.h"
 #include "cri/core/pod-table.h"
@@ -23,6 +24,7 @@ struct nd_own_userns;
 #define CRI_BUNDLE_OWNER_ADVICE "build the image again with owners and groups below 65536, or run the pod with hostUsers: true"
 
 struct cri_bundle_report {
+        struct cri_bridge_counts bridges;
         uint32_t uid, gid;
         uint32_t group_count;
         uint32_t groups[USER_GROUPS_MOST];
@@ -31,6 +33,8 @@ struct cri_bundle_report {
         uid_t image_owner;
         bool oom_score_clamped; /* the kernel does not allow a score as low as requested */
         bool unmapped_owner;    /* the file of the plan's owner is in the root filesystem */
+        size_t mapping_count;   /* 0 until the volumes are mapped, then one per mount */
+        struct cri_mount_mapping mappings[];
 };
 
 struct cri_bundle_plan {
@@ -57,6 +61,9 @@ struct cri_bundle_plan {
 
 /* An nd_worker_function; argument is a cri_bundle_plan. ret_fd is the mount namespace. */
 [[nodiscard]] struct nd_error *cri_bundle_make(void *argument, int *ret_fd);
+
+/* Size of the report for a request. */
+[[nodiscard]] size_t cri_bundle_report_size(const struct cri_container_request *request);
 
 /* Reads and converts a seccomp profile as for a container, to find errors early. */
 [[nodiscard]] struct nd_error *cri_bundle_check_seccomp(const char *path);

@@ -139,8 +139,18 @@ static struct nd_error *take_mapped(const struct cri_mount_request *mount, const
         return nullptr;
 }
 
+/* The type of a volume's filesystem, for messages and records. */
+static char *filesystem_of(const struct cri_volume *volume) {
+        nd_autofree char *type = nullptr;
+
+        nd_ignore(nd_mount_fs_type(volume->file, &type));
+        return nd_strdup(type ?: "unknown");
+}
+
 /* The first sentence is KEP-127's, so that users find it; the rest is ours. */
 static struct nd_error *explain(struct nd_error *cause, const struct cri_volume *volume) {
+        nd_autofree char *filesystem = filesystem_of(volume);
+
         if (nd_error_errno(cause) != EINVAL)
                 return nd_error_wrap(cause, "failed to set MOUNT_ATTR_IDMAP on %s", volume->path);
         nd_error_free(cause);
@@ -150,7 +160,7 @@ static struct nd_error *explain(struct nd_error *cause, const struct cri_volume 
                 "idmap mounts on this kernel?): it is on %s; put the volume on a filesystem that can be idmapped "
                 "(ext4, xfs, btrfs, tmpfs, ...), let nodens-bridge serve it (volumes: {bridge: auto} in the configuration of "
                 "nodens-cri), or set hostUsers: true",
-                volume->path, nd_mount_fs_name(volume->file));
+                volume->path, filesystem);
 }
 
 static bool is_at_or_below(const char *path, const char *directory) {
@@ -181,6 +191,7 @@ static struct nd_error *take_shifted(const struct cri_mount_request *mount, stru
                 .uid = mount->uids.outside, .gid = mount->gids.outside, .count = mount->uids.count};
 
         nd_try(cri_pod_volume_shift(volume->path, volume->file, &shift));
+        volume->mapping.how = MAPPING_CHOWNED;
         return take(mount, volume, &volume->tree);
 }
 
@@ -190,11 +201,15 @@ static bool is_mapped_as(const struct cri_mount_request *mount, const struct cri
 }
 
 static struct nd_error *take_bridged(const struct cri_config *config, const struct cri_sandbox *sandbox,
-                                     const struct cri_mount_request *mount, int userns, struct cri_volume *volume) {
+                                     const struct cri_mount_request *mount, int userns, struct cri_bridge_counts *counts,
+                                     struct cri_volume *volume) {
+        nd_autofree char *filesystem = filesystem_of(volume);
         nd_autoclose int tree = -EBADF;
 
-        nd_try(nd_error_wrap(cri_bridge_open(config, sandbox, userns, volume->file, &tree), "bridge %s on %s", volume->path,
-                             nd_mount_fs_name(volume->file)));
+        nd_try(nd_error_wrap(cri_bridge_open(config, sandbox, userns, volume->file, counts, &tree), "bridge %s on %s",
+                             volume->path, filesystem));
+        volume->mapping.how = MAPPING_BRIDGED;
+        (void) strlcpy(volume->mapping.filesystem, filesystem, sizeof volume->mapping.filesystem);
         if (mount->propagation != MOUNT_BIDIRECTIONAL)
                 nd_try(nd_mount_propagation(tree, MS_PRIVATE, false));
         volume->tree = nd_take_fd(tree);
@@ -202,50 +217,57 @@ static struct nd_error *take_bridged(const struct cri_config *config, const stru
 }
 
 static struct nd_error *map(const struct cri_config *config, const struct cri_sandbox *sandbox,
-                            const struct cri_mount_request *mount, int userns, struct cri_volume *volume) {
+                            const struct cri_mount_request *mount, int userns, struct cri_bridge_counts *bridges,
+                            struct cri_volume *volume) {
         const struct cri_sandbox_request *pod = &sandbox->request;
         nd_autoerror struct nd_error *error = nullptr;
 
         if (!holds_our_mounts(config, volume->path)) {
                 error = take_mapped(mount, volume, userns, true, &volume->tree);
                 volume->submounts = !error;
-                if (!error)
+                if (!error) {
+                        volume->mapping.how = MAPPING_IDMAPPED;
                         return nullptr;
+                }
                 nd_error_free(nd_take_ptr(error));
         }
         error = take_mapped(mount, volume, userns, false, &volume->tree);
         if (error && is_mapped_as(mount, pod) && cri_pod_volume_is_private(volume->path, pod->uid) && nd_own_userns_in_node())
                 return take_shifted(mount, volume);
         if (nd_error_errno(error) == EINVAL && is_mapped_as(mount, pod) && config->bridge_volumes)
-                return take_bridged(config, sandbox, mount, userns, volume);
-        return error ? explain(nd_take_ptr(error), volume) : nullptr;
+                return take_bridged(config, sandbox, mount, userns, bridges, volume);
+        if (error)
+                return explain(nd_take_ptr(error), volume);
+        volume->mapping.how = MAPPING_IDMAPPED;
+        return nullptr;
 }
 
 /* A mount can have its own maps; the kubelet sends the pod's. */
 static struct nd_error *take_by_maps(const struct cri_config *config, const struct cri_sandbox *sandbox,
                                      const struct cri_container_request *request, const struct cri_mount_request *mount,
-                                     int userns, struct cri_volume *volume) {
+                                     int userns, struct cri_bridge_counts *bridges, struct cri_volume *volume) {
         const struct nd_userns_plan plan = {.uids = &mount->uids, .uid_count = 1, .gids = &mount->gids, .gid_count = 1};
         nd_autoclose int own = -EBADF;
 
         if (!mount->idmapped)
                 return take(mount, volume, &volume->tree);
         if (userns >= 0 && is_same(&mount->uids, &request->uids) && is_same(&mount->gids, &request->gids))
-                return map(config, sandbox, mount, userns, volume);
+                return map(config, sandbox, mount, userns, bridges, volume);
         nd_try(nd_userns_make(&plan, &own));
-        return map(config, sandbox, mount, own, volume);
+        return map(config, sandbox, mount, own, bridges, volume);
 }
 
 static struct nd_error *look(const struct cri_config *config, const struct cri_sandbox *sandbox,
                              const struct cri_container_request *request, const struct cri_mount_request *mount, int userns,
-                             struct cri_volume *ret) {
+                             struct cri_bridge_counts *bridges, struct cri_volume *ret) {
+        ret->mapping.how = MAPPING_NONE;
         nd_try(check_flags(mount, userns >= 0));
         nd_try(resolve(mount->host_path, ret));
         if (mount->propagation == MOUNT_BIDIRECTIONAL) {
                 nd_try(check_shared(ret));
                 return take(mount, ret, &ret->tree);
         }
-        nd_try(take_by_maps(config, sandbox, request, mount, userns, ret));
+        nd_try(take_by_maps(config, sandbox, request, mount, userns, bridges, ret));
         if (mount->attributes)
                 nd_try(nd_mount_set(ret->tree, mount->attributes, true));
         return mount->recursive_read_only ? nd_mount_set(ret->tree, MOUNT_ATTR_RDONLY, true) : nullptr;
@@ -257,7 +279,8 @@ struct nd_error *cri_volumes_look(const struct cri_config *config, const struct 
                 nd_vector_push(ret, VOLUME_NONE); /* first, so that the list owns the result */
                 if (*mount->image)
                         continue; /* image-volumes.c */
-                nd_try(wrap_named(look(config, sandbox, request, mount, userns, &ret->items[ret->count - 1]), mount));
+                nd_try(wrap_named(look(config, sandbox, request, mount, userns, ret->bridges, &ret->items[ret->count - 1]),
+                                  mount));
         }
         return nullptr;
 }

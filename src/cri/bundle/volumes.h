@@ -19,11 +19,11 @@
 #pragma once
 
 #include "cri/bundle/declared-volumes.h"
-#include "cri/core/request.h"
+#include "cri/core/pod-table.h"
 #include "oci/spec.h"
 
+struct cri_bridge_counts;
 struct cri_config;
-struct cri_sandbox;
 
 /* State of one of the request's mounts. */
 struct cri_volume {
@@ -33,12 +33,14 @@ struct cri_volume {
         int file;       /* the opened path, O_PATH */
         int tree;       /* a mapped clone of it, not yet attached */
         bool submounts; /* submounts are mapped too */
+        struct cri_mount_mapping mapping;
 };
 #define VOLUME_NONE ((struct cri_volume) {.file = -EBADF, .tree = -EBADF})
 struct cri_volumes {
         struct cri_volume *items;
         size_t count;
         size_t capacity;
+        struct cri_bridge_counts *bridges; /* nullptr = not counted */
 };
 void cri_volumes_done(struct cri_volumes *list);
 

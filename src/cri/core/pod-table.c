@@ -41,6 +41,7 @@ void cri_container_free(struct cri_container *container) {
         free(container->message);
         nd_vector_done(&container->user.groups);
         nd_vector_done(&container->mounted);
+        nd_vector_done(&container->mappings);
         free(container->log_path);
         free(container->cgroup);
         free(container->monitor_cgroup);
@@ -49,6 +50,10 @@ void cri_container_free(struct cri_container *container) {
                 container->release(container);
         cri_op_queue_done(&container->op_queue);
         free(container);
+}
+
+struct cri_mount_mapping cri_container_mapping(const struct cri_container *container, size_t mount) {
+        return mount < container->mappings.count ? container->mappings.items[mount] : (struct cri_mount_mapping) {};
 }
 
 bool cri_sandbox_is_shown(const struct cri_sandbox *sandbox) {

@@ -91,6 +91,25 @@ struct cri_container_user {
         nd_vector(uint32_t) groups;
 };
 
+/* How a volume's owners become IDs of the pod. */
+enum cri_mapping {
+        MAPPING_UNKNOWN, /* an image, or a record of an older version */
+        MAPPING_NONE,    /* as it is */
+        MAPPING_IDMAPPED,
+        MAPPING_CHOWNED, /* files of a rootless node's pod got its IDs */
+        MAPPING_BRIDGED, /* served by nodens-bridge */
+};
+
+enum {
+        FILESYSTEM_NAME = 32, /* size of a type of filesystem; longer ones are cut */
+};
+
+/* The mapping of one mount; also in memory that is shared with workers. */
+struct cri_mount_mapping {
+        enum cri_mapping how;
+        char filesystem[FILESYSTEM_NAME]; /* of a bridged volume, as in the mount table; else "" */
+};
+
 struct cri_monitor;
 struct cri_container_life;
 
@@ -121,6 +140,8 @@ struct cri_container {
          * reused PID. */
         uint64_t pid_birth;
         struct cri_container_user user;
+        /* by the number of the mount in the request; fewer = not known */
+        nd_vector(struct cri_mount_mapping) mappings;
         /* A file of the image and its owner on the host, for verify.c; nullptr = not known, as
          * after a restart. */
         const char *image_file;
@@ -147,6 +168,9 @@ struct cri_pod_table {
 
 void cri_sandbox_free(struct cri_sandbox *sandbox);
 void cri_container_free(struct cri_container *container);
+
+/* The mapping of a mount of the request, by its number. */
+[[nodiscard]] struct cri_mount_mapping cri_container_mapping(const struct cri_container *container, size_t mount);
 
 /* Whether the kubelet sees it. */
 [[nodiscard]] bool cri_sandbox_is_shown(const struct cri_sandbox *sandbox);

@@ -2,6 +2,7 @@
 #include "cri/core/record-format.h"
 
 #include <limits.h>
+#include <string.h>
 
 #include "base/json-member.h"
 
@@ -10,6 +11,7 @@ enum {
         ADDRESSES = 64,
         GROUPS = 65536,
         MOUNTED = 4096, /* images mounted as volumes */
+        MAPPINGS = 65536,
         PAIRS = 10000,
         BOOT_CEILING = 64,
 };
@@ -200,6 +202,15 @@ const char *cri_container_state_name(enum cri_container_state state) {
         return container_states[state + 1];
 }
 
+static const char *const mappings[] = {
+        [MAPPING_UNKNOWN] = "",        [MAPPING_NONE] = "none",       [MAPPING_IDMAPPED] = "idmapped",
+        [MAPPING_CHOWNED] = "chowned", [MAPPING_BRIDGED] = "bridged",
+};
+
+const char *cri_mapping_name(enum cri_mapping how) {
+        return mappings[how];
+}
+
 static struct nd_error *read_state(yyjson_val *object, const char *const *names, size_t count, size_t *ret) {
         const char *text = nullptr;
 
@@ -294,6 +305,18 @@ static void write_digest(struct nd_json_out *out, const char *key, const struct 
                 nd_json_string(out, key, nd_digest_text(digest, text));
 }
 
+static void write_mappings(struct nd_json_out *out, const struct cri_container *container) {
+        nd_json_open(out, "mappings", '[');
+        nd_vector_each (mapping, &container->mappings) {
+                nd_json_open(out, nullptr, '{');
+                nd_json_string(out, "how", cri_mapping_name(mapping->how));
+                if (*mapping->filesystem)
+                        nd_json_string(out, "filesystem", mapping->filesystem);
+                nd_json_close(out, '}');
+        }
+        nd_json_close(out, ']');
+}
+
 struct nd_error *cri_record_format_container(const struct cri_container *container, struct nd_text *ret) {
         nd_autotext struct nd_text text = ND_TEXT(RECORD_CEILING);
         struct nd_json_out out = {.text = &text};
@@ -316,6 +339,7 @@ struct nd_error *cri_record_format_container(const struct cri_container *contain
                 nd_json_number(&out, nullptr, *group);
         }
         nd_json_close(&out, ']');
+        write_mappings(&out, container);
         write_resources(&out, &container->request.resources);
         nd_json_close(&out, '}');
         nd_try(check_size(&text));
@@ -412,6 +436,38 @@ static struct nd_error *read_mounted(yyjson_val *root, struct cri_container *con
         return nullptr;
 }
 
+/* A name that this version does not have is that of a newer one: unknown. */
+static struct nd_error *read_mapping(yyjson_val *object, struct cri_mount_mapping *ret) {
+        const char *how = nullptr, *filesystem = nullptr;
+
+        if (!yyjson_is_obj(object))
+                return nd_error_new(ND_INVALID, 0, "invalid mapping of a mount: not an object");
+        nd_try(nd_json_member_text(object, "how", TEXT_CEILING, &how));
+        nd_try(nd_json_member_text(object, "filesystem", FILESYSTEM_NAME, &filesystem));
+        for (enum cri_mapping i = 0; how && i < nd_count_of(mappings); i++)
+                if (nd_streq(how, mappings[i]))
+                        ret->how = i;
+        (void) strlcpy(ret->filesystem, filesystem ?: "", sizeof ret->filesystem);
+        return nullptr;
+}
+
+static struct nd_error *read_mappings(yyjson_val *root, struct cri_container *container) {
+        yyjson_val *array = nullptr, *item;
+        yyjson_arr_iter items;
+
+        nd_try(nd_json_member_array(root, "mappings", MAPPINGS, &array));
+        if (!array)
+                return nullptr;
+        items = yyjson_arr_iter_with(array);
+        while ((item = yyjson_arr_iter_next(&items))) {
+                struct cri_mount_mapping mapping = {};
+
+                nd_try(read_mapping(item, &mapping));
+                nd_vector_push(&container->mappings, mapping);
+        }
+        return nullptr;
+}
+
 struct nd_error *cri_record_parse_container(const char *bytes, size_t length, struct cri_container *container) {
         nd_autojson yyjson_doc *doc = nullptr;
         yyjson_val *root = nullptr;
@@ -423,6 +479,7 @@ struct nd_error *cri_record_parse_container(const char *bytes, size_t length, st
         nd_try(read_digest(root, "image", &container->image));
         nd_try(read_digest(root, "top", &container->top));
         nd_try(read_mounted(root, container));
+        nd_try(read_mappings(root, container));
         nd_try(read_groups(root, &container->user));
         nd_try(read_resources(root, &container->request.resources));
         container->state = (enum cri_container_state)((int) state - 1);

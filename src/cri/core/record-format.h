@@ -29,3 +29,5 @@ enum {
 
 const char *cri_sandbox_state_name(enum cri_sandbox_state state);
 const char *cri_container_state_name(enum cri_container_state state);
+/* "" if it is not known. */
+const char *cri_mapping_name(enum cri_mapping how);

@@ -156,6 +156,8 @@ static void fill(struct cri_container *container) {
         container->user.uid = 1000;
         nd_vector_push(&container->user.groups, 0u);
         nd_vector_push(&container->user.groups, UINT32_MAX);
+        nd_vector_push(&container->mappings, ((struct cri_mount_mapping) {.how = MAPPING_IDMAPPED}));
+        nd_vector_push(&container->mappings, ((struct cri_mount_mapping) {.how = MAPPING_BRIDGED, .filesystem = "fuse.s3fs"}));
         container->image = nd_digest_of(ND_HASH_SHA256, "a", 1);
         container->log_path = nd_strdup("/var/log/0.log");
         container->request.resources.cpu_quota = -1;
@@ -188,6 +190,11 @@ static void a_container_is_the_same_after_a_restart([[maybe_unused]] void **stat
         assert_string_equal(again->reason, "OOMKilled");
         assert_string_equal(again->message, "line\nline \x7f \"quoted\"");
         assert_int_equal(again->user.groups.count, 2);
+        assert_int_equal(again->mappings.count, 2);
+        assert_int_equal(cri_container_mapping(again, 0).how, MAPPING_IDMAPPED);
+        assert_int_equal(cri_container_mapping(again, 1).how, MAPPING_BRIDGED);
+        assert_string_equal(cri_container_mapping(again, 1).filesystem, "fuse.s3fs");
+        assert_int_equal(cri_container_mapping(again, 2).how, MAPPING_UNKNOWN);
         assert_true(again->user.groups.items[1] == UINT32_MAX);
         assert_true(nd_digest_is_set(&again->image) && !nd_digest_is_set(&again->top));
         assert_int_equal(again->request.resources.cpu_quota, -1);

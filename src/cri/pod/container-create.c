@@ -49,8 +49,9 @@ struct cri_creation {
         struct nd_digest *chains;
         size_t chain_count;
         struct cri_image_volumes volumes;
-        struct cri_bundle_report *report; /* shared memory */
-        struct nd_layer_owner owner;      /* path "" = none */
+        struct cri_bundle_report *report; /* shared memory of report_size bytes */
+        size_t report_size;
+        struct nd_layer_owner owner; /* path "" = none */
         /* Referenced by plan. */
         char *layers, *pid, *files, *hostname, *hosts, *resolv, *shm;
         char *namespaces[POD_NAMESPACES];
@@ -68,7 +69,7 @@ void cri_container_create_free(struct cri_creation *creation) {
         free(creation->chains);
         cri_image_volumes_done(&creation->volumes);
         if (creation->report)
-                (void) munmap(creation->report, sizeof *creation->report);
+                (void) munmap(creation->report, creation->report_size);
         nd_close_fd(&creation->pid_namespace);
         nd_close_fd(&creation->mount_namespace);
         free(creation->layers);
@@ -236,7 +237,8 @@ static struct nd_error *plan_bundle(struct cri_container_operation *operation) {
         const struct cri_config *config = &parts->config;
 
         nd_try(choose_pid(operation, &creation->pid));
-        creation->report = mmap(nullptr, sizeof *creation->report, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        creation->report_size = cri_bundle_report_size(&container->request);
+        creation->report = mmap(nullptr, creation->report_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
         if (creation->report == MAP_FAILED) {
                 creation->report = nullptr;
                 return nd_error_new(ND_EXHAUSTED, errno, "allocate memory shared with a worker");
@@ -297,6 +299,8 @@ static void take_bundle(struct cri_container_operation *operation, int mount_nam
         container->user.gid = report->gid;
         for (uint32_t i = 0; i < report->group_count && i < USER_GROUPS_MOST; i++)
                 nd_vector_push(&container->user.groups, report->groups[i]);
+        for (size_t i = 0; i < report->mapping_count && i < container->request.mounts.count; i++)
+                nd_vector_push(&container->mappings, report->mappings[i]);
         if (report->oom_score_clamped)
                 cri_telemetry_oom_score_clamped(operation->parts->telemetry);
         if (report->unmapped_owner)
@@ -328,6 +332,7 @@ static void on_bundle(struct nd_error *error, int fd, void *userdata) {
 
         operation->worker = nullptr;
         count_copies(operation);
+        cri_telemetry_bridges(operation->parts->telemetry, &operation->creation->report->bridges);
         if (!error)
                 take_bundle(operation, fd);
         cri_container_advance(operation, INPUT_DONE, error);

@@ -5,11 +5,13 @@
  *   The stop signal is sent to the first process. After the timeout SIGKILL is sent to all
  *   processes of the container. If the exit is still not complete after @cri_monitor_timeout_us,
  *   either the monitor hangs and is killed, or processes hang in a FUSE filesystem of their own,
- *   whose connections a worker aborts. After @cri_kill_timeout_us the caller gets an error. The
- *   timer runs until the cleanup after the exit is complete: other processes of the container may
- *   outlive the first one, and hang. */
+ *   whose connections a worker aborts; if the pod is being stopped, also those of its bridged
+ *   volumes, whose storage may not respond. After @cri_kill_timeout_us the caller gets an error.
+ *   The timer runs until the cleanup after the exit is complete: other processes of the container
+ *   may outlive the first one, and hang. */
 #include <signal.h>
 
+#include "cri/bundle/bridge.h"
 #include "cri/pod/container-operation.h"
 #include "cri/pod/container-process.h"
 #include "cri/pod/fuse.h"
@@ -55,8 +57,14 @@ void cri_container_stop_shorten(struct cri_container_operation *operation, int64
 
 /* ---- SIGKILL ---- */
 
+/* In a worker, which has a copy of our memory. */
 static struct nd_error *abort_work(void *argument, [[maybe_unused]] int *ret_fd) {
-        cri_fuse_abort(argument);
+        const struct cri_container_operation *operation = argument;
+        const struct cri_container *container = operation->container;
+
+        if (container->sandbox->stopping) /* no other container of the pod needs its volumes */
+                cri_bridge_abort_all(&operation->parts->config, container->sandbox);
+        cri_fuse_abort(container->cgroup);
         return nullptr;
 }
 
@@ -69,9 +77,8 @@ static void on_aborted(struct nd_error *error, [[maybe_unused]] int fd, void *us
 
 static void abort_fuse(struct cri_container_operation *operation) {
         if (*operation->container->cgroup && !operation->worker)
-                nd_ignore(nd_worker_start(operation->parts->loop, "abort FUSE connections", abort_work,
-                                          operation->container->cgroup, fuse_abort_deadline_us, on_aborted, operation,
-                                          &operation->worker));
+                nd_ignore(nd_worker_start(operation->parts->loop, "abort FUSE connections", abort_work, operation,
+                                          fuse_abort_deadline_us, on_aborted, operation, &operation->worker));
 }
 
 void cri_container_stop_kill(struct cri_container_operation *operation) {

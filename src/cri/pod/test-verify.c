@@ -57,21 +57,34 @@ static void mounts_are_checked_for_idmapping_and_read_only([[maybe_unused]] void
         static const char table[] = "1 0 8:1 / / rw,relatime - overlay overlay rw\n"
                                     "2 1 8:1 /a /data rw,relatime,idmapped shared:1 - ext4 /dev/sda rw\n"
                                     "3 1 8:1 /b /with\\040blank ro,relatime - ext4 /dev/sda rw\n"
-                                    "4 1 8:1 /c /plain rw,relatime - ext4 /dev/sda rw";
+                                    "4 1 8:1 /c /plain rw,relatime - ext4 /dev/sda rw\n"
+                                    "5 1 0:9 / /bridged rw,nosuid - fuse.nodens-bridge volume rw\n"
+                                    "6 1 8:1 /d /replaced rw,relatime - ext4 /dev/sda rw\n"
+                                    "7 1 8:1 /e /chowned rw,relatime - ext4 /dev/sda rw";
         struct cri_mount_request mounts[] = {
                 {.container_path = (char *) "/data", .image = (char *) "", .idmapped = true},
                 {.container_path = (char *) "/with blank/", .image = (char *) "", .read_only = true},
                 {.container_path = (char *) "/plain", .image = (char *) "", .idmapped = true},
                 {.container_path = (char *) "/gone", .image = (char *) ""},
+                {.container_path = (char *) "/bridged", .image = (char *) "", .idmapped = true},
+                {.container_path = (char *) "/replaced", .image = (char *) "", .idmapped = true},
+                {.container_path = (char *) "/chowned", .image = (char *) "", .idmapped = true},
         };
-        const struct cri_container_request request = {.mounts = {.items = mounts, .count = nd_count_of(mounts)}};
+        struct cri_mount_mapping mappings[] = {{MAPPING_IDMAPPED, ""}, {MAPPING_NONE, ""},        {MAPPING_IDMAPPED, ""},
+                                               {MAPPING_NONE, ""},     {MAPPING_BRIDGED, "nfs4"}, {MAPPING_BRIDGED, "nfs4"},
+                                               {MAPPING_CHOWNED, ""}};
+        struct cri_container container = {.request = {.mounts = {.items = mounts, .count = nd_count_of(mounts)}},
+                                          .mappings = {.items = mappings, .count = nd_count_of(mappings)}};
         nd_cleanup(cri_verify_checks_done) struct cri_verify_checks checks = {};
 
-        cri_verify_mounts(table, &request, &checks);
+        cri_verify_mounts(table, &container, &checks);
         expect_finding(&checks, "mount /data", VERIFY_PASSED, "idmapped, writable");
         expect_finding(&checks, "mount /with blank/", VERIFY_PASSED, "read-only");
         expect_finding(&checks, "mount /plain", VERIFY_FAILED, "not idmapped");
         expect_finding(&checks, "mount /gone", VERIFY_FAILED, "missing");
+        expect_finding(&checks, "mount /bridged", VERIFY_PASSED, "bridged, writable");
+        expect_finding(&checks, "mount /replaced", VERIFY_FAILED, "not idmapped");
+        expect_finding(&checks, "mount /chowned", VERIFY_PASSED, "not idmapped");
 }
 
 static void checks_survive_formatting_and_parsing([[maybe_unused]] void **state) {

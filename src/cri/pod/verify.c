@@ -127,17 +127,19 @@ static bool has_option(const char *options, size_t length, const char *option) {
         return false;
 }
 
-/* The options of the last mount at a path, or nullptr. Paths are compared in the form of /proc,
- * with blanks and the like escaped. */
-static const char *options_at(const char *mountinfo, const char *path, size_t *ret_length) {
+/* The line of the last mount at a path, or nullptr. Paths are compared in the form of /proc, with
+ * blanks and the like escaped. */
+static const char *line_at(const char *mountinfo, const char *path, size_t *ret_length) {
         const char *found = nullptr;
 
         for (const char *line = mountinfo; *line;) {
                 size_t length = strcspn(line, "\n"), at_length = 0;
                 const char *at = word(line, length, 4, &at_length);
 
-                if (at_length == strlen(path) && memcmp(at, path, at_length) == 0)
-                        found = word(line, length, 5, ret_length);
+                if (at_length == strlen(path) && memcmp(at, path, at_length) == 0) {
+                        found = line;
+                        *ret_length = length;
+                }
                 line += length + (line[length] == '\n');
         }
         return found;
@@ -157,26 +159,47 @@ static char *escaped(const char *path) {
         return nd_text_steal(&text);
 }
 
-static void verify_mount(const char *mountinfo, const struct cri_mount_request *mount, struct cri_verify_checks *ret) {
-        nd_autofree char *path = escaped(mount->container_path);
-        size_t length = 0;
-        const char *options = options_at(mountinfo, path ?: "", &length);
-        bool mapped = options && has_option(options, length, "idmapped"),
-             read_only = options && has_option(options, length, "ro");
+/* Whether a line of the mount table is that of a filesystem of nodens-bridge. */
+static bool is_bridge(const char *line, size_t length) {
+        static const char type[] = " - fuse.nodens-bridge ";
 
-        if (!options) {
+        return memmem(line, length, type, strlen(type));
+}
+
+static const char *found_mapping(bool mapped, bool bridged) {
+        return bridged ? "bridged" : mapped ? "idmapped" : "not idmapped";
+}
+
+static bool is_mapped_as(const struct cri_mount_request *mount, enum cri_mapping how, bool mapped, bool bridged) {
+        if (how == MAPPING_BRIDGED)
+                return bridged;
+        return !mount->idmapped || mapped || how == MAPPING_CHOWNED;
+}
+
+static void verify_mount(const char *mountinfo, const struct cri_mount_request *mount, enum cri_mapping how,
+                         struct cri_verify_checks *ret) {
+        nd_autofree char *path = escaped(mount->container_path);
+        size_t length = 0, options_length = 0;
+        const char *line = line_at(mountinfo, path ?: "", &length);
+        const char *options = line ? word(line, length, 5, &options_length) : "";
+        bool mapped = has_option(options, options_length, "idmapped"), read_only = has_option(options, options_length, "ro"),
+             bridged = line && is_bridge(line, length);
+
+        if (!line) {
                 add(ret, nd_format("mount %s", mount->container_path), VERIFY_FAILED, nd_strdup("missing"));
                 return;
         }
         add(ret, nd_format("mount %s", mount->container_path),
-            (mount->idmapped && !mapped) || (mount->read_only && !read_only) ? VERIFY_FAILED : VERIFY_PASSED,
-            nd_format("%s, %s", mapped ? "idmapped" : "not idmapped", read_only ? "read-only" : "writable"));
+            !is_mapped_as(mount, how, mapped, bridged) || (mount->read_only && !read_only) ? VERIFY_FAILED : VERIFY_PASSED,
+            nd_format("%s, %s", found_mapping(mapped, bridged), read_only ? "read-only" : "writable"));
 }
 
-void cri_verify_mounts(const char *mountinfo, const struct cri_container_request *request, struct cri_verify_checks *ret) {
-        nd_vector_each (mount, &request->mounts) {
+void cri_verify_mounts(const char *mountinfo, const struct cri_container *container, struct cri_verify_checks *ret) {
+        for (size_t i = 0; i < container->request.mounts.count; i++) {
+                const struct cri_mount_request *mount = &container->request.mounts.items[i];
+
                 if (ret->count < CHECKS_MOST && !mount->image[0])
-                        verify_mount(mountinfo, mount, ret);
+                        verify_mount(mountinfo, mount, cri_container_mapping(container, i).how, ret);
         }
 }
 
@@ -228,7 +251,7 @@ static void verify_container(const struct cri_container *container, struct cri_v
         if (cgroup)
                 cri_verify_cgroup(cgroup, pod->cgroup_parent, ret);
         if (mounts && *mounts)
-                cri_verify_mounts(mounts, &container->request, ret);
+                cri_verify_mounts(mounts, container, ret);
         else if (container->request.mounts.count > 0)
                 add(ret, nd_strdup("mounts"), VERIFY_UNKNOWN, nd_strdup("the mount table is gone or longer than 4 MiB"));
 }

@@ -2,8 +2,8 @@
 /* verify.h - checks that a started container has the isolation it was created with
  *
  * After the start a worker inspects the running process from outside: its ID maps, its cgroup, the
- * owner of an image's file, and which of its volumes are idmapped or read-only. The result is
- * stored with the container and shown by verbose status and `nodens inspect`; failed checks are
+ * owner of an image's file, and which of its volumes are idmapped, bridged or read-only. The result
+ * is stored with the container and shown by verbose status and `nodens inspect`; failed checks are
  * logged. */
 #pragma once
 
@@ -46,5 +46,5 @@ void cri_verify_parse(const char *checks_json, struct cri_verify_checks *ret);
 
 /* For tests: the checks of a mapping, a mount table and a cgroup, given as text. */
 void cri_verify_map(const char *name, const char *map_text, const struct nd_userns_map *wanted, struct cri_verify_checks *ret);
-void cri_verify_mounts(const char *mountinfo, const struct cri_container_request *request, struct cri_verify_checks *ret);
+void cri_verify_mounts(const char *mountinfo, const struct cri_container *container, struct cri_verify_checks *ret);
 void cri_verify_cgroup(const char *cgroup_text, const char *parent, struct cri_verify_checks *ret);

@@ -117,12 +117,15 @@ static void add_namespaces(struct nd_arena *memory, const struct cri_parts *part
         }
 }
 
-static void add_mounts(struct nd_arena *memory, const struct cri_container_request *request, Nodens__V1__ContainerDetail *m) {
+static void add_mounts(struct nd_arena *memory, const struct cri_container *container, Nodens__V1__ContainerDetail *m) {
         static const char *const propagations[] = {
                 [MOUNT_PRIVATE] = "private", [MOUNT_HOST_TO_CONTAINER] = "slave", [MOUNT_BIDIRECTIONAL] = "shared"};
+        const struct cri_container_request *request = &container->request;
 
         m->mounts = nd_arena_alloc(memory, request->mounts.count, sizeof *m->mounts);
-        nd_vector_each (mount, &request->mounts) {
+        for (size_t i = 0; i < request->mounts.count; i++) {
+                const struct cri_mount_request *mount = &request->mounts.items[i];
+                struct cri_mount_mapping mapping = cri_container_mapping(container, i);
                 Nodens__V1__MountEntry *entry =
                         cri_response_new(memory, Nodens__V1__MountEntry, nodens__v1__mount_entry__descriptor);
 
@@ -131,7 +134,9 @@ static void add_mounts(struct nd_arena *memory, const struct cri_container_reque
                 entry->image = mount->image;
                 entry->read_only = mount->read_only;
                 entry->recursive = mount->recursive_read_only;
-                entry->idmapped = mount->idmapped;
+                entry->idmapped = mapping.how == MAPPING_UNKNOWN ? mount->idmapped : mapping.how == MAPPING_IDMAPPED;
+                entry->mapping = (char *) cri_mapping_name(mapping.how);
+                entry->filesystem = nd_arena_strdup(memory, mapping.filesystem);
                 entry->propagation = (char *) propagations[mount->propagation];
                 m->mounts[m->n_mounts++] = entry;
         }
@@ -171,7 +176,7 @@ static Nodens__V1__ContainerDetail *response_container_detail(struct nd_arena *m
         m->bundle = nd_arena_strdup(memory, bundle);
         m->log = container->log_path;
         m->image_id = (char *) nd_digest_text(&container->image, nd_arena_alloc(memory, 1, ND_DIGEST_TEXT));
-        add_mounts(memory, &container->request, m);
+        add_mounts(memory, container, m);
         add_checks(memory, container->checks_json, m);
         return m;
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cri/core/pod-table.h"
+#include "cri/bundle/bridge.h"
 #include "cri/oci-runtime/selftest.h"
 #include "sys/file.h"
 
@@ -65,6 +65,7 @@ struct cri_telemetry {
         uint64_t pods[2][2]; /* [in a user namespace][started] */
         uint64_t pulls[PULL_RESULTS];
         uint64_t oom_scores_clamped;
+        uint64_t bridges_started, bridges_failed;
 };
 
 struct cri_telemetry *cri_telemetry_new(void) {
@@ -118,6 +119,13 @@ void cri_telemetry_rpc(struct cri_telemetry *telemetry, const char *name, bool k
 void cri_telemetry_pod(struct cri_telemetry *telemetry, bool user_namespace, bool started) {
         if (telemetry)
                 telemetry->pods[user_namespace][started]++;
+}
+
+void cri_telemetry_bridges(struct cri_telemetry *telemetry, const struct cri_bridge_counts *counts) {
+        if (!telemetry)
+                return;
+        telemetry->bridges_started += counts->started;
+        telemetry->bridges_failed += counts->tried - counts->started;
 }
 
 void cri_telemetry_oom_score_clamped(struct cri_telemetry *telemetry) {
@@ -202,6 +210,10 @@ static void add_counts(const struct cri_telemetry *telemetry, struct nd_text *te
         number(text, "nodens_cri_oom_scores_clamped_total", "counter",
                "Containers whose OOM score is higher than requested, because nodens-cri may not lower it.",
                telemetry->oom_scores_clamped);
+        number(text, "nodens_cri_bridges_started_total", "counter", "Starts of nodens-bridge for a volume of a pod.",
+               telemetry->bridges_started);
+        number(text, "nodens_cri_bridges_failed_total", "counter", "Starts of nodens-bridge that failed.",
+               telemetry->bridges_failed);
 }
 
 static void add_objects(const struct cri_pod_table *pods, struct nd_text *text) {
@@ -221,6 +233,25 @@ static void add_objects(const struct cri_pod_table *pods, struct nd_text *text) 
         head(text, "nodens_cri_containers", "gauge", "Containers by state.");
         for (unsigned i = 0; i < nd_count_of(states); i++)
                 nd_text_addf(text, "nodens_cri_containers{state=\"%s\"} %zu\n", states[i], containers[i]);
+}
+
+static void add_bridges(const struct cri_telemetry_view *view, struct nd_text *text) {
+        static const char *const states[] = {
+                [BRIDGE_SERVING] = "serving", [BRIDGE_DEAD] = "dead", [BRIDGE_UNKNOWN] = "unknown"};
+        size_t counts[BRIDGE_STATES] = {};
+        const struct nd_map_slot *slot;
+
+        static_assert(nd_count_of(states) == BRIDGE_STATES);
+        for (size_t at = 0; (slot = nd_map_next(&view->pods->sandboxes, &at));) {
+                const struct cri_sandbox *sandbox = slot->value;
+
+                if (sandbox->this_boot && sandbox->request.user_namespace)
+                        cri_bridge_count(view->config, sandbox, counts);
+        }
+        head(text, "nodens_cri_bridges", "gauge",
+             "Volumes served by nodens-bridge, by state; dead: all its processes are gone.");
+        for (unsigned i = 0; i < BRIDGE_STATES; i++)
+                nd_text_addf(text, "nodens_cri_bridges{state=\"%s\"} %zu\n", states[i], counts[i]);
 }
 
 static void add_selftest(const struct cri_selftest *selftest, struct nd_text *text) {
@@ -252,6 +283,7 @@ void cri_telemetry_format(const struct cri_telemetry *telemetry, const struct cr
         if (telemetry)
                 cri_telemetry_format_counts(telemetry, ret);
         add_objects(view->pods, ret);
+        add_bridges(view, ret);
         number(ret, "nodens_cri_pulls_running", "gauge", "Pulls in progress, including queued ones.", view->pulls);
         add_selftest(view->selftest, ret);
         number(ret, "process_resident_memory_bytes", "gauge", "Resident memory of nodens-cri in bytes.", resident_bytes());

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cri/bundle/bridge.h"
 #include "cri/stats/telemetry.h"
 
 /* cri_telemetry_format() also reads pods and the self-test, which tests/component/cri covers;
@@ -95,6 +96,7 @@ static void pods_and_pulls_are_counted_by_result([[maybe_unused]] void **state) 
         cri_telemetry_pull(telemetry, error);
         cri_telemetry_pull_abandoned(telemetry);
         cri_telemetry_oom_score_clamped(telemetry);
+        cri_telemetry_bridges(telemetry, &(struct cri_bridge_counts) {.tried = 3, .started = 2});
         text = counted(telemetry);
         expect_contains(text, "nodens_cri_pods_started_total{users=\"pod\"} 2\n");
         expect_contains(text, "nodens_cri_pods_failed_total{users=\"pod\"} 1\n");
@@ -104,6 +106,8 @@ static void pods_and_pulls_are_counted_by_result([[maybe_unused]] void **state) 
         expect_contains(text, "nodens_cri_pulls_total{result=\"failed\"} 1\n");
         expect_contains(text, "nodens_cri_pulls_total{result=\"abandoned\"} 1\n");
         expect_contains(text, "\nnodens_cri_oom_scores_clamped_total 1\n");
+        expect_contains(text, "\nnodens_cri_bridges_started_total 2\n");
+        expect_contains(text, "\nnodens_cri_bridges_failed_total 1\n");
         nd_error_free(error);
         cri_telemetry_free(telemetry);
 }
