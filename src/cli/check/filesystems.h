@@ -8,5 +8,7 @@
 /* The directories of a node, and tmpfs. */
 void cli_filesystems_check(struct cli_findings *findings);
 
-/* One directory, which must exist. */
-[[nodiscard]] struct nd_error *cli_filesystems_check_directory(struct cli_findings *findings, const char *path);
+/* One directory, which must exist. A filesystem that does not respond costs seconds. socket: of
+ * nodens-cri, which has the settings of nodens-bridge; nullptr = as configured. */
+[[nodiscard]] struct nd_error *cli_filesystems_check_directory(struct cli_findings *findings, const char *path,
+                                                               const char *socket);

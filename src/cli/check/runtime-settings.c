@@ -25,6 +25,8 @@ static const struct {
         {"seccompProfile", offsetof(struct cli_runtime_settings, seccomp_profile), "/usr/share/containers/seccomp.json"},
         {"certificates", offsetof(struct cli_runtime_settings, certificates), "/etc/nodens/certs.d"},
         {"cgroupDriver", offsetof(struct cli_runtime_settings, cgroup_driver), "systemd"},
+        {"bridgeHelper", offsetof(struct cli_runtime_settings, bridge_helper), ND_LIBEXEC "/nodens-bridge"},
+        {"volumes", offsetof(struct cli_runtime_settings, volumes), "bridge=off"},
 };
 
 static char **field_of(struct cli_runtime_settings *settings, size_t number) {
@@ -60,11 +62,33 @@ static void set(struct cli_runtime_settings *settings, const char *key, const ch
                         nd_strset(field_of(settings, i), value);
 }
 
+/* In the form in which the daemon reports it. */
+static void take_volumes(yyjson_val *value, struct cli_runtime_settings *settings) {
+        yyjson_arr_iter rules = yyjson_arr_iter_with(yyjson_obj_get(value, "rules"));
+        nd_autotext struct nd_text joined = ND_TEXT(VALUE_CEILING);
+        yyjson_val *rule;
+
+        nd_text_addf(&joined, "bridge=%s", yyjson_get_str(yyjson_obj_get(value, "bridge")) ?: "off");
+        while ((rule = yyjson_arr_iter_next(&rules))) {
+                const char *owner = yyjson_get_str(yyjson_obj_get(rule, "forceOwner")),
+                           *as = yyjson_get_str(yyjson_obj_get(rule, "as"));
+
+                nd_text_addf(&joined, ",%s=%s", yyjson_get_str(yyjson_obj_get(rule, "filesystem")) ?: "",
+                             owner ?: as ?: "root");
+        }
+        if (!joined.overflow)
+                set(settings, "volumes", nd_text_get(&joined));
+}
+
 static struct nd_error *take_member(const char *key, yyjson_val *value, void *userdata) {
         yyjson_arr_iter items = yyjson_arr_iter_with(value);
         nd_autotext struct nd_text joined = ND_TEXT(VALUE_CEILING);
         yyjson_val *item;
 
+        if (nd_streq(key, "volumes")) {
+                take_volumes(value, userdata);
+                return nullptr;
+        }
         if (yyjson_is_str(value))
                 set(userdata, key, yyjson_get_str(value));
         while ((item = yyjson_arr_iter_next(&items)))

@@ -18,6 +18,8 @@ struct cli_runtime_settings {
         char *seccomp_profile;
         char *certificates;
         char *cgroup_driver;
+        char *bridge_helper;
+        char *volumes; /* "bridge=auto,nfs4=caller": the bridge, then its rules */
 };
 void cli_runtime_settings_done(struct cli_runtime_settings *settings);
 

@@ -198,10 +198,10 @@ static void check_rootless(struct cli_findings *findings) {
         cli_rootless_check(findings);
 }
 
-static struct nd_error *check_directory(const char *path, struct cli_findings *findings) {
+static struct nd_error *check_directory(const char *path, const char *socket, struct cli_findings *findings) {
         findings->subject = "This directory";
         findings->group = "Directory";
-        return cli_filesystems_check_directory(findings, path);
+        return cli_filesystems_check_directory(findings, path, socket);
 }
 
 int cli_check_run(void *settings_pointer, [[maybe_unused]] int operand_count, [[maybe_unused]] char **operands) {
@@ -210,7 +210,7 @@ int cli_check_run(void *settings_pointer, [[maybe_unused]] int operand_count, [[
         nd_autoerror struct nd_error *error = nullptr;
 
         if (settings->directory)
-                error = check_directory(settings->directory, &findings);
+                error = check_directory(settings->directory, settings->socket, &findings);
         else if (settings->rootless)
                 check_rootless(&findings);
         else

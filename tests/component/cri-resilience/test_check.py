@@ -2,10 +2,14 @@
 """The part Runtime of `nodens check`, with a real nodens-cri: a node on which no pod can run is not usable."""
 import contextlib
 import json
+import os
 import re
+import select
 import signal
 import socket
+import struct
 import subprocess
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +18,7 @@ from typing import Any
 import pytest
 from nodensdev.project import TOP
 from nodenstest import runtimes
+from nodenstest.pods import mounted
 
 LIMIT = 120             # seconds: for a command on a loaded machine
 CODES = {"usable": 0, "degraded": 1, "unusable": 2}
@@ -264,3 +269,86 @@ def test_an_ordinary_user_is_asked_to_be_root(daemon: runtimes.NodensCri) -> Non
     found = {item["check"]: item for item in json.loads(done.stdout)["checks"]}
     assert found["nodens-cri"]["verdict"] == "note" and "only root may connect" in found["nodens-cri"]["found"]
     assert "at ''" not in done.stdout, "every finding names its path"
+
+
+@pytest.fixture
+def overlay(tmp_path: Path) -> Iterator[Path]:
+    """A directory that cannot be idmapped."""
+    for name in ("lower", "upper", "work"):
+        (tmp_path / name).mkdir()
+    options = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
+    with mounted(tmp_path / "overlay", "-t", "overlay", "-o", options, "overlay") as place:
+        yield place
+
+
+def directory(path: Path, *arguments: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    """The exit status and the findings of `nodens check --dir`."""
+    done = run("--json", "--dir", str(path), *arguments)
+    assert done.stdout, done.stderr
+    report = json.loads(done.stdout)
+    assert CODES[report["verdict"]] == done.returncode and all(item["verdict"] == "ok" or item["advice"] for item in report["checks"])
+    return done.returncode, {item["check"]: item for item in report["checks"]}
+
+
+def test_a_directory_on_tmpfs_can_be_idmapped(tmp_path: Path) -> None:
+    with mounted(tmp_path / "memory", "-t", "tmpfs", "tmpfs") as place:
+        code, findings = directory(place)
+    assert code == 0 and findings[f"volumes in {place}"]["found"] == "idmapped mounts work on tmpfs"
+
+
+def test_a_directory_that_cannot_be_idmapped_has_advice_for_the_bridge(daemon: runtimes.NodensCri, overlay: Path) -> None:
+    code, findings = directory(overlay, "--socket", str(daemon.socket))
+    volumes = findings[f"volumes in {overlay}"]
+    assert code == 2 and volumes["verdict"] == "fail"
+    assert volumes["found"] == "overlay cannot be idmapped; nodens-bridge is off"
+    assert "volumes: {bridge: auto} in /etc/nodens/cri.yaml" in volumes["advice"]
+    assert findings[f"images in {overlay}"]["verdict"] == "fail"
+
+
+@pytest.mark.parametrize("rule", ["", "rules: [{filesystem: overlay, as: caller}]"], ids=["no-rule", "rule"])
+def test_a_directory_that_the_bridge_serves_is_usable(messages: runtimes.Messages, overlay: Path, rule: str) -> None:
+    volumes = "{bridge: auto" + (f", {rule}" if rule else "") + "}"
+    with nodens_cri(messages, volumes=volumes, bridgeHelper=runtimes.program("src/bridge/nodens-bridge")) as made:
+        code, findings = directory(overlay, "--socket", str(made.socket))
+    found = findings[f"volumes in {overlay}"]
+    assert code == 0 and found["verdict"] == "note"
+    words = ", as caller (a rule for overlay)" if rule else ""
+    assert found["found"] == f"overlay cannot be idmapped; nodens-bridge serves it{words}"
+    assert findings[f"images in {overlay}"]["verdict"] == "note", "images are not bridged"
+
+
+def test_a_bridge_whose_program_is_missing_is_named(messages: runtimes.Messages, overlay: Path) -> None:
+    with nodens_cri(messages, volumes="{bridge: auto}", bridgeHelper="/nonexistent/nodens-bridge") as made:
+        code, findings = directory(overlay, "--socket", str(made.socket))
+    assert code == 2 and "/nonexistent/nodens-bridge: No such file" in findings[f"volumes in {overlay}"]["found"]
+
+
+@contextlib.contextmanager
+def dead_server(place: Path) -> Iterator[int]:
+    """A FUSE filesystem whose server answers nothing but its first request; the server's descriptor."""
+    device = os.open("/dev/fuse", os.O_RDWR)
+    try:
+        place.mkdir()
+        subprocess.run(["mount", "-i", "-t", "fuse", "-o", f"fd={device},rootmode=40000,user_id=0,group_id=0", "dead", str(place)],
+                       check=True, pass_fds=[device])
+        unique = struct.unpack_from("Q", os.read(device, 1 << 20), 8)[0]
+        os.write(device, struct.pack("IiQ", 16 + 64, 0, unique) + struct.pack("IIIIHHIIHHI28x", 7, 31, 0, 0, 0, 0, 4096, 0, 0, 0, 0))
+        yield device
+    finally:
+        os.close(device)        # ends all waits for it
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+def test_a_server_that_does_not_respond_costs_seconds(tmp_path: Path) -> None:
+    place = tmp_path / "dead"
+    with dead_server(place) as device:
+        began = time.monotonic()
+        with subprocess.Popen([str(runtimes.program("src/nodens")), "check", "--json", "--dir", str(place)], stdout=subprocess.PIPE,
+                              text=True) as process:
+            assert select.select([device], [], [], LIMIT)[0]
+            os.read(device, 1 << 20)    # now not even SIGKILL ends the wait for the answer
+            report = json.loads(process.communicate(timeout=LIMIT)[0])
+        assert time.monotonic() - began < 60
+    found = report["checks"][0]
+    assert process.returncode == 2 and found["verdict"] == "fail"
+    assert found["found"] == "fuse does not respond within 5 seconds" and "server" in found["advice"]
