@@ -93,6 +93,23 @@ def rootless_nodes(args: argparse.Namespace) -> int:
     return 0
 
 
+def bridged_volumes(args: argparse.Namespace) -> int:
+    from . import bridge
+    kinds = tuple(args.storage.split(",")) if args.storage else bridge.STORAGE
+    if set(kinds) - set(bridge.STORAGE):
+        raise Failure(f"--storage {args.storage}: there are {', '.join(bridge.STORAGE)}, separated by commas")
+    data = bridge.run(kinds, args.rounds)
+    path = bridge.save(data)
+    written = not args.no_page and set(kinds) == set(bridge.STORAGE)
+    if written:
+        bridge.write_document(data)
+    print(bridge.as_text(data))
+    for line in bridge.misses(data):
+        print(f"not reached: {line}")
+    print(f"\n{path.relative_to(TOP)}" + (f" and {bridge.PAGE.relative_to(TOP)}" if written else ""))
+    return 0
+
+
 def ask_containers(args: argparse.Namespace) -> int:
     from . import probes
     data = probes.run(tuple(args.runtime.split(",")), args.turns, args.kernel)
@@ -132,7 +149,7 @@ def draw_pictures(args: argparse.Namespace) -> int:
 
 
 ACTIONS = {"cri": cri, "growth": fill_node, "probes": ask_containers, "images": pull_images, "layers": many_layers, "large": many_layers,
-           "guard": guard_reviews,
+           "guard": guard_reviews, "bridge": bridged_volumes,
            "floor": version_floor, "rootless": rootless_nodes, "compare": compare, "report": write_report, "pictures": draw_pictures}
 PURPOSES = {
     "cri": "start and end of pods, memory and restart, beside the bare engine, in a guest: 10 minutes",
@@ -143,6 +160,7 @@ PURPOSES = {
     "large": "pull and first start of an image of 10 GB in 60 layers, natively; needs 50 GB of disk",
     "guard": "admission reviews; writes docs/guard-benchmarks.md",
     "floor": "the authorizer, and admission that asks an API server; writes docs/floor-benchmarks.md",
+    "bridge": "volumes behind nodens-bridge, bare and with bindfs, natively and on NFS in a guest; writes the tables of docs/bridge.md",
     "rootless": "networks and ports of rootless nodes; writes docs/benchmarks-rootless.md",
     "compare": "whether the two newest runs of cri agree",
     "report": "write docs/benchmarks.md from the newest runs of cri, growth, probes, images, layers and large",
@@ -158,8 +176,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runtime", default=",".join(RUNTIMES), metavar="NAMES",
                         help=f"cri, probes: runtimes, separated by commas (default: {','.join(RUNTIMES)}; cri also has cri-o)")
     parser.add_argument("--rounds", type=int, default=3,
-                        help="cri, growth, layers, large: how often everything is measured; images: pulls by each runtime; rootless: "
-                             "turns of each way (default: 3)")
+                        help="cri, growth, layers, large: how often everything is measured; images: pulls by each runtime; rootless, "
+                             "bridge: turns of each way (default: 3)")
     parser.add_argument("--turns", type=int, default=40, help="probes: how often each is asked (default: 40)")
     parser.add_argument("--pods", type=int, help="cri: per round (default: 20); layers: at once (default: 100)")
     parser.add_argument("--layers", type=int, help="layers, large: of the image (default: 50 and 60)")
@@ -170,7 +188,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernel", choices=("uml", "debian"), default="uml", help="cri, probes: of the guest (default: uml)")
     parser.add_argument("--seconds", type=int, default=8, help="guard, floor: of each load (default: 8)")
     parser.add_argument("--kyverno", action="store_true", help="guard: beside Kyverno as well, which takes long to build the first time")
-    parser.add_argument("--no-page", action="store_true", help="guard, floor: leave the page in docs/ as it is")
+    parser.add_argument("--no-page", action="store_true", help="guard, floor, bridge: leave the page in docs/ as it is")
+    parser.add_argument("--storage", metavar="KINDS",
+                        help="bridge: ext4, tmpfs and nfs4, separated by commas; the page is written after a run of all (default)")
 
 
 def run(args: argparse.Namespace) -> int:
