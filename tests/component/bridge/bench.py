@@ -76,8 +76,7 @@ class Load:
 @contextlib.contextmanager
 def bindfs(source: Path, target: Path) -> Iterator[Volume]:
     target.mkdir()
-    with storage.process("bindfs", "-f", source, target):
-        storage.wait_for(lambda: storage.is_mounted(target), "the mount of bindfs")
+    with storage.driver(target, "bindfs", "-f", source, target):
         try:
             yield Volume(source, target)
         finally:

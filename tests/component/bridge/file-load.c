@@ -57,8 +57,8 @@ static void check_length(ssize_t length, size_t wanted, const char *what) {
 
 /* ---- data ---- */
 
-/* FUSE frees a removed file some time after unlink(). Truncation is no better: ext4 would write the
- * new data at the next close(). */
+/* FUSE frees a removed file some time after unlink(). Truncation does not help: ext4 would write
+ * the new data at the next close(). */
 static void remove_data(void) {
         const struct timespec pause = {.tv_nsec = 100'000'000};
 

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from nodensdev.project import TOP
 from nodenstest import runtimes
-from nodenstest.pods import mounted
+from nodenstest.pods import mounted, overlaid
 
 LIMIT = 120             # seconds: for a command on a loaded machine
 CODES = {"usable": 0, "degraded": 1, "unusable": 2}
@@ -274,10 +274,7 @@ def test_an_ordinary_user_is_asked_to_be_root(daemon: runtimes.NodensCri) -> Non
 @pytest.fixture
 def overlay(tmp_path: Path) -> Iterator[Path]:
     """A directory that cannot be idmapped."""
-    for name in ("lower", "upper", "work"):
-        (tmp_path / name).mkdir()
-    options = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
-    with mounted(tmp_path / "overlay", "-t", "overlay", "-o", options, "overlay") as place:
+    with overlaid(tmp_path) as place:
         yield place
 
 

@@ -12,7 +12,7 @@ import pytest
 from conftest import Subject
 from nodenstest import runtimes
 from nodenstest.bridged import wait_until
-from nodenstest.pods import Pod, Pods, eventually, mounted, refused
+from nodenstest.pods import Pod, Pods, eventually, overlaid, refused
 from nodenstest.scrape import scrape
 
 
@@ -34,10 +34,7 @@ def pods(plain_pods: Pods, subject: Subject) -> Iterator[Pods]:
 @pytest.fixture
 def storage(tmp_path: Path) -> Iterator[Path]:
     """A directory of a filesystem that no kernel can idmap."""
-    for name in ("lower", "upper", "work"):
-        (tmp_path / name).mkdir()
-    overlay = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
-    with mounted(tmp_path / "overlay", "-t", "overlay", "-o", overlay, "overlay") as place:
+    with overlaid(tmp_path) as place:
         yield place
 
 

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from conftest import Subject
 from nodenstest import runtimes
-from nodenstest.pods import Container, Pods, mounted, refused
+from nodenstest.pods import Container, Pods, mounted, overlaid, refused
 
 
 @pytest.fixture
@@ -114,10 +114,7 @@ def test_a_volume_without_a_mapping_is_as_the_host_has_it(pods: Pods, tmp_path: 
 
 
 def test_a_filesystem_that_cannot_be_mapped_is_named_with_path_and_kind(pods: Pods, tmp_path: Path) -> None:
-    for name in ("lower", "upper", "work"):
-        (tmp_path / name).mkdir()
-    overlay = f"lowerdir={tmp_path}/lower,upperdir={tmp_path}/upper,workdir={tmp_path}/work"
-    with mounted(tmp_path / "overlay", "-t", "overlay", "-o", overlay, "overlay") as place:
+    with overlaid(tmp_path) as place:
         pod = pods.run()
         error = refused(lambda: pod.container(mounts=[pod.mount(place, "/mnt")]))
         assert str(place) in error.details() and "overlay" in error.details() and "idmap" in error.details().lower()

@@ -347,3 +347,13 @@ def mounted(place: Path, *arguments: str) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@contextlib.contextmanager
+def overlaid(directory: Path) -> Iterator[Path]:
+    """An overlay below a directory: a filesystem that no kernel can idmap."""
+    for name in ("lower", "upper", "work"):
+        (directory / name).mkdir()
+    options = f"lowerdir={directory}/lower,upperdir={directory}/upper,workdir={directory}/work"
+    with mounted(directory / "overlay", "-t", "overlay", "-o", options, "overlay") as place:
+        yield place

@@ -15,12 +15,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodenstest.bridged import wait_until
 from nodenstest.registry_server import program
 
 DEADLINE = 60
@@ -41,13 +41,6 @@ def run(*command: str | Path) -> str:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=DEADLINE)
     assert done.returncode == 0, f"{' '.join(map(str, command))}: {done.stdout}{done.stderr}"
     return done.stdout
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < end, f"{what}: not within {DEADLINE} s"
-        time.sleep(0.05)
 
 
 def answers(port: int) -> bool:
@@ -85,6 +78,14 @@ def mount_point(base: Path) -> Iterator[Path]:
 
 def is_mounted(path: Path) -> bool:
     return subprocess.run(["mountpoint", "-q", str(path)], check=False).returncode == 0
+
+
+@contextlib.contextmanager
+def driver(target: Path, *command: str | Path, **options: int) -> Iterator[None]:
+    """A FUSE filesystem's process in the foreground, from when it is mounted."""
+    with process(*command, **options):
+        wait_until(lambda: is_mounted(target), f"the mount of {command[0]}")
+        yield
 
 
 # ---- one function per kind: starts the server, mounts, and gives both directories ----
@@ -133,7 +134,7 @@ def smb(base: Path, stack: ExitStack) -> Place:
     run("ksmbd.adduser", "-C", configuration, "-P", passwords, "-a", "-p", SMB_PASSWORD, SMB_USER)
     run("ksmbd.mountd", "-C", configuration, "-P", passwords)
     stack.callback(run, "ksmbd.control", "--shutdown")
-    wait_for(lambda: answers(445), "the SMB server")
+    wait_until(lambda: answers(445), "the SMB server")
     target = stack.enter_context(mount_point(base))
     options = f"username={SMB_USER},password={SMB_PASSWORD},vers=3.1.1,mfsymlinks,noperm"
     run("mount", "-t", "cifs", "-o", options, "//127.0.0.1/volume", target)
@@ -146,7 +147,7 @@ def nine(base: Path, stack: ExitStack) -> Place:
     stack.enter_context(process("diod", "--foreground", "--no-auth", "--no-userdb", "--export", served,
                                 "--listen", f"127.0.0.1:{NINE_PORT}",
                                 "--config-file", "/dev/null", stderr=subprocess.DEVNULL))
-    wait_for(lambda: answers(NINE_PORT), "the 9p server")
+    wait_until(lambda: answers(NINE_PORT), "the 9p server")
     target = stack.enter_context(mount_point(base))
     options = f"trans=tcp,port={NINE_PORT},version=9p2000.L,uname=root,access=user,aname={served}"
     run("mount", "-t", "9p", "-o", options, "127.0.0.1", target)
@@ -160,9 +161,8 @@ def sshfs(base: Path, stack: ExitStack) -> Place:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         stack.enter_context(process("/usr/lib/openssh/sftp-server", stdin=theirs.fileno(), stdout=theirs.fileno()))
-        stack.enter_context(process("sshfs", "-f", "-o", "passive,allow_other,default_permissions", f":{served}", target,
-                                    stdin=ours.fileno(), stdout=ours.fileno()))
-    wait_for(lambda: is_mounted(target), "the mount of sshfs")
+        stack.enter_context(driver(target, "sshfs", "-f", "-o", "passive,allow_other,default_permissions", f":{served}", target,
+                                   stdin=ours.fileno(), stdout=ours.fileno()))
     return Place(target, served)
 
 
@@ -170,8 +170,7 @@ def bindfs(base: Path, stack: ExitStack) -> Place:
     served = base / "served"
     served.mkdir()
     target = stack.enter_context(mount_point(base))
-    stack.enter_context(process("bindfs", "-f", served, target))
-    wait_for(lambda: is_mounted(target), "the mount of bindfs")
+    stack.enter_context(driver(target, "bindfs", "-f", served, target))
     return Place(target, served)
 
 
@@ -182,11 +181,11 @@ def s3(base: Path, stack: ExitStack) -> Place:
     server = program("versitygw", "versitygw")
     stack.enter_context(process(server, "--access", S3_KEY, "--secret", S3_SECRET, "--port", f"127.0.0.1:{S3_PORT}", "--quiet",
                                 "posix", base / "served"))
-    wait_for(lambda: answers(S3_PORT), "the S3 server")
+    wait_until(lambda: answers(S3_PORT), "the S3 server")
     target = stack.enter_context(mount_point(base))
-    stack.enter_context(process("s3fs", "volume", target, "-f", "-o", f"url=http://127.0.0.1:{S3_PORT},use_path_request_style,allow_other",
-                                "-o", f"passwd_file={base}/keys", stderr=subprocess.DEVNULL))
-    wait_for(lambda: is_mounted(target), "the mount of s3fs")
+    stack.enter_context(driver(target, "s3fs", "volume", target, "-f",
+                               "-o", f"url=http://127.0.0.1:{S3_PORT},use_path_request_style,allow_other",
+                               "-o", f"passwd_file={base}/keys", stderr=subprocess.DEVNULL))
     return Place(target, base / "served/volume")
 
 
