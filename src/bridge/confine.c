@@ -142,13 +142,17 @@ static struct nd_error *drop_capabilities(const struct bridge_settings *settings
         return nullptr;
 }
 
-struct nd_error *bridge_confine(const struct bridge_settings *settings, const char *directory) {
+void bridge_raise_file_limit(void) {
         struct rlimit files;
 
         if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
                 files.rlim_cur = files.rlim_max;
                 (void) setrlimit(RLIMIT_NOFILE, &files);
         }
+}
+
+struct nd_error *bridge_confine(const struct bridge_settings *settings, const char *directory) {
+        bridge_raise_file_limit();
         nd_try(nd_mount_namespace_private());
         nd_try(nd_mount_namespace_empty(directory));
         nd_try(drop_capabilities(settings));

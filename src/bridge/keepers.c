@@ -89,6 +89,8 @@ static void wait_as_keeper(struct bridge_state *state) {
 
 void bridge_keepers_run(struct bridge_state *state) {
         (void) signal(SIGCHLD, SIG_IGN); /* children are reaped by the kernel */
+        /* It may be a volume that was taken over. */
+        bridge_state_close(&state->shared->processes[BRIDGE_KEEPER]);
         state->shared->processes[BRIDGE_KEEPER] = pidfd_open(getpid(), 0);
         for (;;) {
                 wait_as_keeper(state);

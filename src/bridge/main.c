@@ -14,6 +14,7 @@
 #include "bridge/keepers.h"
 #include "bridge/mount.h"
 #include "bridge/node.h"
+#include "bridge/takeover.h"
 #include "sys/calls.h"
 #include "sys/mount.h"
 #include "sys/userns.h"
@@ -29,6 +30,7 @@ struct arguments {
         const char *owner;
         uint32_t first_id, ids;
         uint32_t cache_ms;
+        uint32_t replace;
         bool idmap, no_passthrough, foreground, descriptors;
 };
 
@@ -84,6 +86,11 @@ static const struct nd_option options[] = {
          .kind = ND_OPTION_FLAG,
          .offset = offsetof(struct arguments, descriptors),
          .help = "The source is descriptor 3 and the user namespace descriptor 4; the only operand is TARGET"},
+        {.name = "replace",
+         .kind = ND_OPTION_U32,
+         .offset = offsetof(struct arguments, replace),
+         .argument = "PID",
+         .help = "Continue the volume that this process serves, and end it; the only operand is TARGET"},
         {.name = "foreground",
          .kind = ND_OPTION_FLAG,
          .offset = offsetof(struct arguments, foreground),
@@ -91,10 +98,18 @@ static const struct nd_option options[] = {
         {},
 };
 
+/* The kernel passes files through for the host's root only. */
+static struct nd_error *may_pass_through(const struct arguments *arguments, bool *ret) {
+        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
+
+        nd_try(nd_userns_maps_own("uid", &maps));
+        *ret = !arguments->no_passthrough && nd_userns_maps_identity(&maps);
+        return nullptr;
+}
+
 static struct nd_error *read_settings(const struct arguments *arguments, struct bridge_settings *ret) {
         static const char *const identities[] = {
                 [BRIDGE_AS_ROOT] = "root", [BRIDGE_AS_CALLER] = "caller", [BRIDGE_AS_OWNER] = "owner"};
-        nd_cleanup(nd_userns_maps_done) struct nd_userns_maps maps = {};
 
         *ret = (struct bridge_settings) {.mode = arguments->idmap ? BRIDGE_MODE_IDMAP : BRIDGE_MODE_USERNS,
                                          .first_id = arguments->first_id,
@@ -111,13 +126,11 @@ static struct nd_error *read_settings(const struct arguments *arguments, struct 
         if (arguments->owner && nd_text_parse_u32_pair(arguments->owner, &ret->owner_uid, &ret->owner_gid) != 0)
                 return nd_error_new(ND_INVALID, 0, "invalid value '%s' of --force-owner; use UID:GID", arguments->owner);
         ret->force_owner = arguments->owner;
-        /* The kernel passes files through for the host's root only. */
-        nd_try(nd_userns_maps_own("uid", &maps));
-        ret->passthrough = !arguments->no_passthrough && nd_userns_maps_identity(&maps);
-        return nullptr;
+        return may_pass_through(arguments, &ret->passthrough);
 }
 
-/* The parent's exit reports that the filesystem is mounted and served. */
+/* The parent's exit reports that the filesystem is mounted and served. ND_DEADLINE if there is a
+ * child, and it is too slow. */
 static struct nd_error *go_to_background(const struct bridge_state *state) {
         struct clone_args arguments = {.exit_signal = SIGCHLD};
         nd_autoclose int null = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -167,15 +180,49 @@ static struct nd_error *serve(const struct arguments *arguments, const char *sou
         return nullptr;
 }
 
+/* Runs in the process that goes on; it does not depend on its parent. */
+static struct nd_error *continue_volume(const struct arguments *arguments, struct bridge_state *state,
+                                        struct bridge_takeover *takeover) {
+        bool passthrough;
+
+        nd_try(may_pass_through(arguments, &passthrough));
+        /* What the state says cannot give more rights than a new volume has. */
+        nd_try(bridge_confine(&(struct bridge_settings) {.passthrough = passthrough && state->shared->settings.passthrough},
+                              "/proc"));
+        bridge_takeover_end(takeover, SIGKILL);
+        bridge_state_set_mounted(state);
+        bridge_keepers_run(state);
+        return nullptr;
+}
+
+static struct nd_error *replace(const struct arguments *arguments) {
+        static struct bridge_state state;
+        static struct bridge_takeover takeover;
+        struct nd_error *error;
+
+        (void) close_range(STDERR_FILENO + 1, UINT32_MAX, 0);
+        bridge_raise_file_limit();
+        nd_try(bridge_takeover_begin((pid_t) arguments->replace, &state, &takeover));
+        bridge_state_set_waiting(&state);
+        error = arguments->foreground ? nullptr : go_to_background(&state);
+        if (nd_error_code(error) == ND_DEADLINE)
+                return error; /* the other process has it */
+        error = error ?: continue_volume(arguments, &state, &takeover);
+        if (error)
+                bridge_takeover_end(&takeover, SIGCONT);
+        return error;
+}
+
 static int run(void *argument, int count, char **operands) {
         const struct arguments *arguments = argument;
         nd_autoerror struct nd_error *error = nullptr;
 
-        if (count != (arguments->descriptors ? 1 : 2)) {
+        if (count != (arguments->descriptors || arguments->replace > 0 ? 1 : 2)) {
                 (void) fprintf(stderr, "nodens-bridge: SOURCE and TARGET are required\n");
                 return ND_EXIT_USAGE;
         }
-        error = serve(arguments, arguments->descriptors ? nullptr : operands[0], operands[count - 1]);
+        error = arguments->replace > 0 ? replace(arguments)
+                                       : serve(arguments, arguments->descriptors ? nullptr : operands[0], operands[count - 1]);
         if (!error)
                 return EXIT_SUCCESS;
         (void) fprintf(stderr, "nodens-bridge: %s\n", nd_error_text(error));

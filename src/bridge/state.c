@@ -79,6 +79,10 @@ void bridge_state_set_mounted(struct bridge_state *state) {
         (void) syscall(SYS_futex, &state->shared->mounted, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
 }
 
+void bridge_state_set_waiting(struct bridge_state *state) {
+        __atomic_store_n(&state->shared->mounted, 0, __ATOMIC_SEQ_CST);
+}
+
 bool bridge_state_wait_mounted(const struct bridge_state *state) {
         const struct timespec timeout = {.tv_sec = MOUNT_TIMEOUT_S};
 

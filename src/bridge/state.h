@@ -164,7 +164,8 @@ struct bridge_state {
 [[nodiscard]] struct nd_error *bridge_state_make(struct bridge_state *ret);
 
 /* Wakes the process that waits in bridge_state_wait_mounted(), which returns false after a
- * timeout. */
+ * timeout. bridge_state_set_waiting() lets it wait for a mounted volume again. */
+void bridge_state_set_waiting(struct bridge_state *state);
 void bridge_state_set_mounted(struct bridge_state *state);
 [[nodiscard]] bool bridge_state_wait_mounted(const struct bridge_state *state);
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The processes of a bridged volume are killed while a pod uses it: programs notice a pause, and no wrong result."""
+"""The processes of a bridged volume are killed or replaced while a pod uses it: programs notice a pause, and no wrong result."""
 import contextlib
 import errno
 import fcntl
@@ -169,8 +169,24 @@ def waiting(me: str) -> int:
 LOADS: tuple[Callable[[str], int], ...] = (names, names, log, count, count, unnamed, listing, working_directory, memory, waiting, waiting)
 
 
-def under_load(volume: Volume, rounds: int, victim: Callable[[Volume], int]) -> None:
-    """Kills, each after the processes are complete again and some of the load was done; then all results are right."""
+def kill_server(volume: Volume) -> list[int]:
+    pid = volume.server()
+    assert kill(pid)
+    return [pid]
+
+
+def replace(volume: Volume) -> list[int]:
+    """As after an upgrade of nodens-bridge."""
+    before = volume.family()
+    bridged.replace(volume)
+    return before
+
+
+def under_load(volume: Volume, rounds: int, disturb: Callable[[Volume], list[int]]) -> None:
+    """Kills, each after the processes are complete again and some of the load was done; then all results are right.
+
+    `disturb` returns the processes that end.
+    """
     def begin(load: Callable[[str], int], number: int) -> int:
         ROUNDS_BEGUN.own = number
         return load(f"{load.__name__}{number}")
@@ -179,9 +195,8 @@ def under_load(volume: Volume, rounds: int, victim: Callable[[Volume], int]) -> 
     try:
         for number in range(rounds):
             time.sleep(0.003 * (number % 7))
-            pid = victim(volume)
-            assert kill(pid)
-            bridged.wait_until(lambda pid=pid: restarted(volume, pid), "three processes after a kill")
+            dead = disturb(volume)
+            bridged.wait_until(lambda dead=dead: restarted(volume, *dead), "three processes after a kill")
         bridged.wait_until(lambda: min(ROUNDS_BEGUN.counts[:len(LOADS)]) > 1, "a round of each load")
     finally:
         (volume.source / "stop").touch()
@@ -192,19 +207,29 @@ def under_load(volume: Volume, rounds: int, victim: Callable[[Volume], int]) -> 
 
 def test_the_server_is_killed_under_load(namespace: str, served: str) -> None:
     with contextlib.ExitStack() as stack:
-        under_load(volume_of(served, namespace, stack, memory=True), ROUNDS, Volume.server)
+        under_load(volume_of(served, namespace, stack, memory=True), ROUNDS, kill_server)
 
 
 def test_each_process_is_killed_in_turn(namespace: str) -> None:
     turn = iter(range(ROUNDS))
+
+    def kill_next(volume: Volume) -> list[int]:
+        pid = sorted(volume.family())[next(turn) % 3]
+        assert kill(pid)
+        return [pid]
     with contextlib.ExitStack() as stack:
-        under_load(volume_of("disk", namespace, stack, memory=True), ROUNDS, lambda volume: sorted(volume.family())[next(turn) % 3])
+        under_load(volume_of("disk", namespace, stack, memory=True), ROUNDS, kill_next)
+
+
+def test_all_processes_are_replaced_under_load(namespace: str, served: str) -> None:
+    with contextlib.ExitStack() as stack:
+        under_load(volume_of(served, namespace, stack, memory=True), ROUNDS, replace)
 
 
 @pytest.mark.nightly
 def test_500_kills_of_the_server(namespace: str, served: str) -> None:
     with contextlib.ExitStack() as stack:
-        under_load(volume_of(served, namespace, stack, memory=True), 500, Volume.server)
+        under_load(volume_of(served, namespace, stack, memory=True), 500, kill_server)
 
 
 def exercise(volume: Volume, steps: int, kills: int) -> None:

@@ -169,6 +169,12 @@ def bridge(source: Path, target: Path, namespace: str, *options: str) -> Iterato
         wait_until(lambda: not volume.family(), "the end of nodens-bridge after the unmount")
 
 
+def replace(volume: Volume) -> None:
+    """Another nodens-bridge continues the volume."""
+    subprocess.run([program("src/bridge/nodens-bridge"), "--replace", str(volume.server()), str(volume.target)],
+                   check=True, timeout=DEADLINE, stdin=subprocess.DEVNULL)
+
+
 @contextlib.contextmanager
 def idmapped(source: Path, target: Path, namespace: str) -> Iterator[None]:
     target.mkdir(exist_ok=True)
