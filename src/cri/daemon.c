@@ -27,6 +27,7 @@
 #include "cri/namespace/pins.h"
 #include "cri/network/network.h"
 #include "cri/oci-runtime/selftest.h"
+#include "cri/pod/bridge-upgrade.h"
 #include "cri/pod/cni-check.h"
 #include "cri/pod/recovery.h"
 #include "cri/pod/verify.h"
@@ -56,6 +57,7 @@ void cri_daemon_done(struct cri_daemon *daemon) {
         cri_events_free(parts->events);
         cri_stats_free(parts->stats);
         cri_verify_free(parts->verify);
+        cri_bridge_upgrade_free(daemon->bridge_upgrade);
         cri_cni_check_free(daemon->cni_checks);
         cri_selftest_free(parts->selftest);
         cri_pod_table_done(&parts->pods);
@@ -202,6 +204,7 @@ static void on_tested(void *userdata) {
         cri_report_ready(daemon->parts.report, nd_clock_us() - daemon->began);
         cri_image_gc_wake(daemon->parts.image_gc); /* garbage of the previous daemon */
         cri_cni_check_begin(daemon->cni_checks);
+        daemon->bridge_upgrade = cri_bridge_upgrade_new(&daemon->parts);
 }
 
 /* A service has its directories from systemd; a daemon that is started by hand on a new host does

@@ -4,6 +4,7 @@
 
 #include "cri/core/parts.h"
 
+struct cri_bridge_upgrade;
 struct cri_cni_check;
 struct nd_grpc_server;
 struct cri_metrics_endpoint;
@@ -12,6 +13,7 @@ struct cri_daemon {
         uint64_t began; /* start time in microseconds of the monotonic clock */
         struct cri_parts parts;
         struct cri_cni_check *cni_checks;
+        struct cri_bridge_upgrade *bridge_upgrade;
         struct cri_metrics_endpoint *scrape;
         struct nd_grpc_server *server;
         struct nd_error *failure; /* why the loop has ended, if it could not serve */

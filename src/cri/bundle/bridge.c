@@ -3,6 +3,8 @@
 #include "cri/bundle/bridge.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -19,6 +21,8 @@
 
 enum {
         START_S = 20,
+        REPLACE_S = 60, /* longer than nodens-bridge waits for processes to stop and to start */
+        PROCESSES_CEILING = 4096,
         KILL_S = 10,
         OUTPUT_CEILING = 4096,
         EVENTS_CEILING = 256,
@@ -162,19 +166,26 @@ static enum cri_bridge_state state_of(const char *cgroup, const char *name) {
         return strstr(text, "populated 1") ? BRIDGE_SERVING : BRIDGE_DEAD;
 }
 
+/* One worker at a time changes the bridges of a pod. Returns 0 or -errno. */
+static int open_locked(const char *directory, int *ret_fd) {
+        *ret_fd = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        return *ret_fd < 0 || flock(*ret_fd, LOCK_EX) < 0 ? -errno : 0;
+}
+
 struct nd_error *cri_bridge_open(const struct cri_config *config, const struct cri_sandbox *sandbox, int userns, int file,
                                  struct cri_bridge_counts *counts, int *ret_tree) {
         nd_autofree char *directory = directory_of(config, sandbox), *cgroup = cgroup_of(config, sandbox), *name = nullptr,
                          *own = nullptr, *place = nullptr;
         nd_autoclose int lock = -EBADF;
         struct stat st;
+        int r;
 
         if (fstat(file, &st) < 0)
                 return nd_error_new(nd_error_code_of(errno), errno, "read the volume's attributes");
         nd_try(nd_dir_make(AT_FDCWD, directory, 0700));
-        lock = open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (lock < 0 || flock(lock, LOCK_EX) < 0) /* another container of the pod */
-                return nd_error_new(nd_error_code_of(errno), errno, "lock '%s'", directory);
+        r = open_locked(directory, &lock);
+        if (r < 0)
+                return nd_error_new(nd_error_code_of(-r), -r, "lock '%s'", directory);
         name = nd_format("%llx-%llx", (unsigned long long) st.st_dev, (unsigned long long) st.st_ino);
         own = nd_format("%s/%s", directory, name);
         place = nd_format("%s/volume", own);
@@ -186,6 +197,102 @@ struct nd_error *cri_bridge_open(const struct cri_config *config, const struct c
                 nd_try(start_counted(config, sandbox, userns, file, name, own, place, counts));
         }
         return nd_mount_clone(AT_FDCWD, place, false, ret_tree);
+}
+
+/* ---- upgrade ---- */
+
+/* The processes of a bridge, as lines. */
+static char *processes_of(const char *cgroup, const char *name) {
+        nd_autofree char *path = nd_format(ND_CGROUP_MOUNT "%s/%s/cgroup.procs", cgroup, name);
+        char *text = nullptr;
+
+        nd_ignore(nd_file_read_kernel(path, PROCESSES_CEILING, &text));
+        return text;
+}
+
+/* Whether a process runs the installed file. A file that was replaced still exists for it. */
+static bool is_current(const char *helper, pid_t pid) {
+        nd_autofree char *path = nd_format("/proc/%d/exe", pid);
+        struct stat own, installed;
+
+        return stat(path, &own) < 0 || stat(helper, &installed) < 0 ||
+               (own.st_dev == installed.st_dev && own.st_ino == installed.st_ino);
+}
+
+/* One process of a list; advances. 0 = there is none left. */
+static pid_t next_process(const char **list) {
+        char *end;
+        long pid = *list ? strtol(*list, &end, 10) : 0;
+
+        if (pid <= 0)
+                return 0;
+        *list = end;
+        return (pid_t) pid;
+}
+
+static bool has_process(const char *list, pid_t wanted) {
+        for (pid_t pid; (pid = next_process(&list)) > 0;)
+                if (pid == wanted)
+                        return true;
+        return false;
+}
+
+/* After a replacement that was killed: continues the processes, unless another one has begun to
+ * replace them, which then does so. */
+static void continue_all(const char *before, const char *cgroup, const char *name) {
+        nd_autofree char *now = processes_of(cgroup, name);
+        const char *list = now;
+        pid_t pid;
+
+        while ((pid = next_process(&list)) > 0)
+                if (!has_process(before, pid))
+                        return;
+        for (list = before; (pid = next_process(&list)) > 0;)
+                (void) kill(pid, SIGCONT);
+}
+
+static struct nd_error *replace(const struct cri_config *config, const char *cgroup, const char *name, const char *place) {
+        nd_autofree char *processes = processes_of(cgroup, name), *number = nullptr, *own = nullptr;
+        nd_cleanup(nd_child_result_done) struct nd_child_result result = {};
+        const char *list = processes;
+        pid_t pid = next_process(&list);
+        struct nd_error *error;
+
+        if (pid <= 0 || is_current(config->bridge_helper, pid))
+                return nullptr;
+        number = nd_format("%d", pid);
+        own = nd_format(ND_CGROUP_MOUNT "%s/%s", cgroup, name);
+        error = nd_child_run(&(struct nd_child_plan) {.argv = (const char *const[]) {config->bridge_helper, "--replace",
+                                                                                     number, place, nullptr},
+                                                      .deadline_us = REPLACE_S * ND_SECOND_US,
+                                                      .output_ceiling = OUTPUT_CEILING,
+                                                      .cgroup = own},
+                             &result);
+        error = error ?: nd_child_result_error(&result, "nodens-bridge");
+        if (error)
+                continue_all(processes, cgroup, name);
+        return error;
+}
+
+struct nd_error *cri_bridge_upgrade(const struct cri_config *config, const struct cri_sandbox *sandbox) {
+        nd_autofree char *directory = directory_of(config, sandbox), *cgroup = cgroup_of(config, sandbox);
+        nd_cleanup(nd_strings_done) struct nd_strings names = {};
+        nd_autoerror struct nd_error *first = nullptr;
+        nd_autoclose int lock = -EBADF;
+
+        if (!cgroup || open_locked(directory, &lock) != 0)
+                return nullptr;
+        nd_try(nd_dir_list(AT_FDCWD, directory, VOLUMES_MOST, &names));
+        nd_vector_each (name, &names) {
+                nd_autofree char *place = nd_format("%s/%s/volume", directory, *name);
+                struct nd_error *error = replace(config, cgroup, *name, place);
+
+                if (first)
+                        nd_error_free(error);
+                else
+                        first = error;
+        }
+        return nd_take_ptr(first);
 }
 
 void cri_bridge_count(const struct cri_config *config, const struct cri_sandbox *sandbox,

@@ -6,7 +6,8 @@
  *      <run>/pods/<sandbox>/bridges/<device>-<inode>/volume
  * Containers get clones of that mount. The processes are in the pod's cgroup, in
  * nodens-bridge/<device>-<inode>, so their memory and time are the pod's. They end when the last
- * mount is gone, and are killed when the pod is stopped. They do not depend on the daemon.
+ * mount is gone, and are killed when the pod is stopped. They do not depend on the daemon, which
+ * replaces them when it starts after an upgrade of nodens-bridge.
  *
  * All functions but cri_bridge_count() are for workers in the host's mount namespace: the volume's
  * server may not respond. */
@@ -36,6 +37,10 @@ enum cri_bridge_state {
 
 /* Adds the bridges of a pod to their states. Does not touch the mounts: for the event loop. */
 void cri_bridge_count(const struct cri_config *config, const struct cri_sandbox *sandbox, size_t counts[static BRIDGE_STATES]);
+
+/* Replaces the processes of the pod's volumes where they run another file than the installed
+ * nodens-bridge. After an error, which is that of the first volume, a volume has its old ones. */
+[[nodiscard]] struct nd_error *cri_bridge_upgrade(const struct cri_config *config, const struct cri_sandbox *sandbox);
 
 /* Ends all waits for the volumes of a pod, whose storage may not respond: users get errors. */
 void cri_bridge_abort_all(const struct cri_config *config, const struct cri_sandbox *sandbox);

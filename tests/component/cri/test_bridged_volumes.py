@@ -2,6 +2,7 @@
 """Volumes that cannot be idmapped, in pods with user namespaces: nodens-bridge serves them if the configuration allows it."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -117,6 +118,27 @@ def test_a_restart_of_the_daemon_changes_nothing(pods: Pods, storage: Path, subj
     one.output("echo text >/mnt/file")
     assert sorted(bridges()) == processes and (storage / "file").read_text() == "text\n"
     pod.stop()
+    wait_until(lambda: not bridges(), "the end of the processes")
+
+
+def test_a_daemon_with_another_program_replaces_the_processes(pods: Pods, storage: Path, subject: Subject, tmp_path: Path) -> None:
+    pod = pods.run()
+    one = pod.container(["sh", "-c", "exec 3>/mnt/open; n=0; while mkdir /mnt/$n && rmdir /mnt/$n && echo $n >&3; do n=$((n + 1)); done"],
+                        mounts=[pod.mount(storage, "/mnt")])
+    before = bridges()
+    other = Path(shutil.copy(runtimes.program("src/bridge/nodens-bridge"), tmp_path / "nodens-bridge"))
+    subject.runtime.settings["bridgeHelper"] = other     # type: ignore[union-attr]
+    subject.restart()
+    wait_until(lambda: len(bridges()) == 3 and not set(bridges()) & set(before), "other processes")
+    assert all(Path(f"/proc/{pid}/exe").readlink() == other for pid in bridges())
+    written = (storage / "open").stat().st_size
+    wait_until(lambda: (storage / "open").stat().st_size > written, "more lines in the file that was open")
+    one.output("true")
+    cgroups = {Path(f"/proc/{pid}/cgroup").read_text() for pid in bridges()}
+    assert len(cgroups) == 1 and "nodens-bridge" in cgroups.pop(), "they are in the pod's cgroup"
+    pod.stop()
+    numbers = (storage / "open").read_text().split()
+    assert numbers == [str(number) for number in range(len(numbers))]
     wait_until(lambda: not bridges(), "the end of the processes")
 
 
