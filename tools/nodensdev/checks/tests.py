@@ -331,9 +331,11 @@ SUITES = {
     "bridge-storage": Suite("bridge on NFS, SMB, sshfs and others, in a guest", pytest_in_guest(
         "tests/component/bridge/test_files.py", "uml-nft", *[f"tests/component/bridge/test_{name}.py" for name in STORAGE_TESTS],
         "--storage=" + ",".join(STORAGE), peers=()), default=False),
-    "bridge-storage-kills": Suite("bridge on NFS: kills and attacks, in a guest", pytest_in_guest(
-        "tests/component/bridge/test_kills.py", "uml-nft", "tests/component/bridge/test_attacks.py", "--storage=nfs4,nfs3",
+    "bridge-storage-kills": Suite("bridge on NFS: kills and attacks, in a guest with Debian's kernel", pytest_in_guest(
+        "tests/component/bridge/test_kills.py", "debian", "tests/component/bridge/test_attacks.py", "--storage=nfs4,nfs3",
         peers=()), default=False),
+    "bridge-storage-nightly": Suite("bridge on NFS: 500 kills under load, and fsx with 500 kills", pytest_in_guest(
+        "tests/component/bridge/test_kills.py", "debian", *NIGHTLY, "--storage=nfs4", peers=()), default=False),
     "bridge-kills": Suite("bridge: 500 kills of its server on each kind of volume",
                           pytest("tests/component/bridge/test_kills.py", *NIGHTLY, variant="gcc"), default=False),
     "bridge-posix": Suite("bridge: 16,416 POSIX cases beside an idmapped mount",
