@@ -36,7 +36,17 @@ static size_t filter(const struct bridge_thread *thread, char *list, size_t leng
         return kept;
 }
 
-/* A repeated request with XATTR_CREATE or XATTR_REPLACE finds what the first one did. */
+static bool has(const char *path, const char *name) {
+        return getxattr(path, name, nullptr, 0) >= 0;
+}
+
+/* Whether the request is done again, and an earlier server found that the attribute existed or that
+ * it did not. */
+static bool was_recorded(const struct bridge_thread *thread, bool existed) {
+        return thread->again && thread->slot->first_inode == existed;
+}
+
+/* A repeated request with XATTR_CREATE finds what the first one did. */
 static bool has_value(const struct bridge_thread *thread, const char *path, const struct bridge_request *request) {
         ssize_t length = getxattr(path, request->name, thread->buffer, XATTR_SIZE_MAX);
 
@@ -45,15 +55,17 @@ static bool has_value(const struct bridge_thread *thread, const char *path, cons
 
 static int change(struct bridge_thread *thread, const char *path, const struct bridge_request *request) {
         const struct fuse_setxattr_in *argument = request->argument;
+        bool removes = request->head->opcode == FUSE_REMOVEXATTR;
         int r;
 
-        bridge_reply_begin(thread, 0, 0);
-        if (request->head->opcode == FUSE_REMOVEXATTR) {
+        /* Recorded: whether the attribute existed, where the result depends on it. */
+        bridge_reply_begin(thread, (removes || argument->flags & XATTR_CREATE) && has(path, request->name), 0);
+        if (removes) {
                 r = removexattr(path, request->name) < 0 ? -errno : 0;
-                return r == -ENODATA && thread->again ? 0 : r;
+                return r == -ENODATA && was_recorded(thread, true) ? 0 : r;
         }
         r = setxattr(path, request->name, request->data, request->data_length, (int) argument->flags) < 0 ? -errno : 0;
-        return r == -EEXIST && thread->again && has_value(thread, path, request) ? 0 : r;
+        return r == -EEXIST && was_recorded(thread, false) && has_value(thread, path, request) ? 0 : r;
 }
 
 static ssize_t read_all(const struct bridge_thread *thread, const char *path, const struct bridge_request *request) {
