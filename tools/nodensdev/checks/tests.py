@@ -336,6 +336,8 @@ SUITES = {
         peers=()), default=False),
     "bridge-storage-nightly": Suite("bridge on NFS: 500 kills under load, and fsx with 500 kills", pytest_in_guest(
         "tests/component/bridge/test_kills.py", "debian", *NIGHTLY, "--storage=nfs4", peers=()), default=False),
+    "bridge-each-call": Suite("bridge: its server is killed before and after each system call",
+                              pytest("tests/component/bridge/test_each_call.py", *NIGHTLY, variant="gcc"), default=False),
     "bridge-kills": Suite("bridge: 500 kills of its server on each kind of volume",
                           pytest("tests/component/bridge/test_kills.py", *NIGHTLY, variant="gcc"), default=False),
     "bridge-posix": Suite("bridge: 16,416 POSIX cases beside an idmapped mount",
