@@ -119,6 +119,9 @@ def nfs(version: str, export: str) -> Callable[[Path, ExitStack], Place]:
         run("systemctl", "start", "rpcbind.socket", "rpc-statd.service", "nfs-server.service")
         run("exportfs", "-o", f"rw,sync,no_subtree_check,{export}", f"127.0.0.1:{served}")
         stack.callback(run, "exportfs", "-u", f"127.0.0.1:{served}")
+        # Before the export ends: after the unmount the client still has delegations of directories if it has another mount of this
+        # server. It returns them when the server asks, but cannot do so for what is not exported, and a local unlink waits for it.
+        stack.callback(shutil.rmtree, served)
         target = stack.enter_context(mount_point(base))
         run("mount", "-t", "nfs", "-o", f"vers={version}", f"127.0.0.1:{served}", target)
         return Place(target, served)
