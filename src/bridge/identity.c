@@ -81,17 +81,34 @@ void bridge_identity_owner(struct bridge_thread *thread, uint32_t uid, uint32_t 
                 become(thread, uid, gid, nullptr, 0);
 }
 
+/* The owner that the kernel has cached with the node: an NFS server may refuse to tell root, which
+ * it squashes, the attributes of another user's directory (EACCES from Linux 7, which asks for a
+ * delegation in the same request). */
+static bool become_owner(struct bridge_thread *thread, int fd, const char *name) {
+        int flags = AT_SYMLINK_NOFOLLOW | AT_STATX_DONT_SYNC | (*name == '\0' ? AT_EMPTY_PATH : 0);
+        struct statx x;
+
+        if (statx(fd, name, flags, STATX_UID | STATX_GID, &x) < 0)
+                return false;
+        bridge_identity_owner(thread, x.stx_uid, x.stx_gid);
+        return true;
+}
+
 void bridge_identity_for(struct bridge_thread *thread, const struct fuse_in_header *head, const struct bridge_node *node) {
         const struct bridge_settings *settings = &bridge_shared(thread)->settings;
-        struct stat st;
 
         if (settings->as == BRIDGE_AS_CALLER && !settings->force_owner && head->uid != UINT32_MAX) {
                 become_caller(thread, head);
                 return;
         }
         bridge_identity_root(thread);
-        if (settings->as != BRIDGE_AS_ROOT && fstatat(node->fd, "", &st, AT_EMPTY_PATH) == 0)
-                bridge_identity_owner(thread, st.st_uid, st.st_gid);
+        if (settings->as != BRIDGE_AS_ROOT)
+                (void) become_owner(thread, node->fd, "");
+}
+
+bool bridge_identity_retry(struct bridge_thread *thread, const struct bridge_node *parent, const char *name, int error) {
+        return (error == -EACCES || error == -EPERM) && bridge_shared(thread)->settings.as == BRIDGE_AS_OWNER &&
+               become_owner(thread, parent->fd, name);
 }
 
 void bridge_identity_creator(struct bridge_thread *thread, const struct bridge_request *request) {

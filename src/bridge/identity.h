@@ -11,6 +11,12 @@
 /* For work on an existing file or directory. */
 void bridge_identity_for(struct bridge_thread *thread, const struct fuse_in_header *head, const struct bridge_node *node);
 
+/* With BRIDGE_AS_OWNER, after a refusal to the directory's owner: continues as the owner of the
+ * entry. Returns false where there is nothing to try. The directory's owner may be root, which the
+ * server squashes, and others may remove only their own files where the sticky bit is set. */
+[[nodiscard]] bool bridge_identity_retry(struct bridge_thread *thread, const struct bridge_node *parent, const char *name,
+                                         int error);
+
 /* For what is created: it belongs to the caller. */
 void bridge_identity_creator(struct bridge_thread *thread, const struct bridge_request *request);
 

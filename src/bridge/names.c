@@ -67,12 +67,14 @@ void bridge_link(struct bridge_thread *thread, const struct bridge_request *requ
 /* ---- removing and renaming ---- */
 
 void bridge_unlink(struct bridge_thread *thread, const struct bridge_request *request, struct bridge_node *node) {
+        int flags = request->head->opcode == FUSE_RMDIR ? AT_REMOVEDIR : 0, r;
         struct bridge_named named;
-        int r;
 
         bridge_identity_for(thread, request->head, node);
         bridge_reply_begin(thread, bridge_node_let_go(thread, node, request->name, &named), 0);
-        r = nd_sys->unlinkat(node->fd, request->name, request->head->opcode == FUSE_RMDIR ? AT_REMOVEDIR : 0) < 0 ? -errno : 0;
+        r = nd_sys->unlinkat(node->fd, request->name, flags) < 0 ? -errno : 0;
+        if (bridge_identity_retry(thread, node, request->name, r))
+                r = nd_sys->unlinkat(node->fd, request->name, flags) < 0 ? -errno : 0;
         if (r == -ENOENT && thread->again && thread->slot->first_inode != 0)
                 r = 0;
         if (r == 0)
@@ -100,10 +102,17 @@ static void note_rename(struct bridge_thread *thread, const struct bridge_reques
                 bridge_node_renamed(thread->state, &st, from, request->name);
 }
 
+static int rename_entry(const struct bridge_request *request, const struct bridge_node *from, const struct bridge_node *to,
+                        unsigned flags) {
+        /* glibc would use renameat() without flags, which the filter does not allow. */
+        return syscall(SYS_renameat2, from->fd, request->name, to->fd, request->second, flags) < 0 ? -errno : 0;
+}
+
 static int rename_node(struct bridge_thread *thread, const struct bridge_request *request, struct bridge_node *from,
                        struct bridge_node *to, unsigned flags) {
         uint64_t first = bridge_inode_of(from, request->name), second = 0;
         struct bridge_named replaced = {};
+        int r;
 
         if (was_renamed(thread, from, request->name, to, request->second)) {
                 note_rename(thread, request, from, to, flags);
@@ -112,9 +121,11 @@ static int rename_node(struct bridge_thread *thread, const struct bridge_request
         if (!(flags & RENAME_EXCHANGE))
                 second = bridge_node_let_go(thread, to, request->second, &replaced);
         bridge_reply_begin(thread, first, second);
-        /* glibc would use renameat() without flags, which the filter does not allow. */
-        if (syscall(SYS_renameat2, from->fd, request->name, to->fd, request->second, flags) < 0)
-                return -errno;
+        r = rename_entry(request, from, to, flags);
+        if (bridge_identity_retry(thread, from, request->name, r))
+                r = rename_entry(request, from, to, flags);
+        if (r < 0)
+                return r;
         if (second != first)
                 bridge_node_removed(thread->state, &replaced);
         note_rename(thread, request, from, to, flags);

@@ -12,7 +12,7 @@ from nodenstest.bridged import Volume
 # How a volume is bridged. fuse: a filesystem without file handles, whose files are found by their names.
 KINDS = ("disk", "copied", "fuse", "idmap")
 # Storage with tests of its own: test_squash.py, test_unowned.py.
-SQUASHING = "nfs4-squash"
+SQUASHING = ("nfs4-squash", "nfs3-squash")
 UNOWNED = ("smb", "sshfs", "s3fs")
 
 
@@ -22,15 +22,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def kinds(config: pytest.Config) -> tuple[str, ...]:
     chosen = config.getoption("--storage")
-    return tuple(kind for kind in chosen.split(",") if kind not in (SQUASHING, *UNOWNED)) if chosen else KINDS
+    return tuple(kind for kind in chosen.split(",") if kind not in (*SQUASHING, *UNOWNED)) if chosen else KINDS
 
 
-def unowned_kinds(config: pytest.Config) -> list[str]:
-    return [kind for kind in config.getoption("--storage").split(",") if kind in UNOWNED]
+def chosen_of(config: pytest.Config, group: tuple[str, ...]) -> list[str]:
+    return [kind for kind in config.getoption("--storage").split(",") if kind in group]
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    left_out = {"test_squash.py": SQUASHING not in config.getoption("--storage"), "test_unowned.py": not unowned_kinds(config)}
+    left_out = {"test_squash.py": not chosen_of(config, SQUASHING), "test_unowned.py": not chosen_of(config, UNOWNED)}
     return True if left_out.get(collection_path.name) else None
 
 
@@ -39,15 +39,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kind" in metafunc.fixturenames:
         metafunc.parametrize("kind", kinds(metafunc.config))
     if "unowned" in metafunc.fixturenames:
-        metafunc.parametrize("unowned", unowned_kinds(metafunc.config))
+        metafunc.parametrize("unowned", chosen_of(metafunc.config, UNOWNED))
+    if "squashing" in metafunc.fixturenames:
+        metafunc.parametrize("squashing", chosen_of(metafunc.config, SQUASHING))
     if "served" in metafunc.fixturenames:
         metafunc.parametrize("served", [kind for kind in kinds(metafunc.config) if kind != "idmap"])
 
 
 def kind_of(item: pytest.Item) -> str:
-    """The storage that a test is on; "" if it is on one kind alone."""
+    """The storage that a test is on; "" if it is on the first kind alone."""
     values = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
-    return str(values.get("kind") or values.get("served") or values.get("unowned") or "")
+    return str(next((values[name] for name in ("kind", "served", "unowned", "squashing") if name in values), ""))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

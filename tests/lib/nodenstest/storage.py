@@ -195,6 +195,7 @@ def s3(base: Path, stack: ExitStack) -> Place:
 KINDS: dict[str, Callable[[Path, ExitStack], Place]] = {
     "ext4": local, "tmpfs": tmpfs, "overlay": overlay,
     "nfs4": nfs("4.2", "no_root_squash"), "nfs3": nfs("3", "no_root_squash"), "nfs4-squash": nfs("4.2", "root_squash"),
+    "nfs3-squash": nfs("3", "root_squash"),
     "smb": smb, "9p": nine, "sshfs": sshfs, "bindfs": bindfs, "s3fs": s3,
 }
 
