@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storage without owners behind nodens-bridge: all files belong to one user of the pod (`--force-owner`)."""
-import contextlib
 import os
-import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -93,8 +91,7 @@ def test_the_server_is_killed_while_files_are_written(volume: Volume) -> None:
         return len(read("log").split())
     running = volume.start(work, USER, GROUP)
     while running.is_alive():
-        with contextlib.suppress(ProcessLookupError, ValueError):
-            os.kill(volume.server(), signal.SIGKILL)
+        bridged.kill(volume.server())
         bridged.wait_until(lambda: len(volume.family()) == 3, "another server")
     assert running.result() == 40
 
