@@ -152,7 +152,7 @@ def nine(base: Path, stack: ExitStack) -> Place:
                                 "--config-file", "/dev/null", stderr=subprocess.DEVNULL))
     wait_until(lambda: answers(NINE_PORT), "the 9p server")
     target = stack.enter_context(mount_point(base))
-    options = f"trans=tcp,port={NINE_PORT},version=9p2000.L,uname=root,access=user,aname={served}"
+    options = f"trans=tcp,port={NINE_PORT},version=9p2000.L,uname=root,access=user,cache=mmap,aname={served}"
     run("mount", "-t", "9p", "-o", options, "127.0.0.1", target)
     return Place(target, served)
 
