@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
+import os
 import tempfile
-import tomllib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from nodensdev import storage as storage_page
 from nodenstest import bridged, storage
 from nodenstest.bridged import Volume
 
@@ -18,6 +20,7 @@ UNOWNED = ("smb", "sshfs", "s3fs")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--storage", default="", help=f"test volumes on these, by commas: {', '.join(storage.KINDS)}")
+    parser.addoption("--results", help="where to write what became of each test, by storage, as JSON")
 
 
 def kinds(config: pytest.Config) -> tuple[str, ...]:
@@ -53,12 +56,35 @@ def kind_of(item: pytest.Item) -> str:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What storage cannot do is expected to fail."""
-    cases = tomllib.loads((Path(__file__).parent / "reasons.toml").read_text())["case"]
-    known = {(kind, case["test"]): case["reason"] for case in cases for kind in case["storage"]}
+    """What storage cannot do is expected to fail, for the reason on its page."""
+    known = {(kind, reason.test): reason.reason for reason in storage_page.reasons() for kind in reason.storage}
     for item in items:
         if reason := known.get((kind_of(item), item.name.partition("[")[0])):
             item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+OUTCOMES: dict[str, dict[str, set[str]]] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    kind, path = kind_of(item), item.config.getoption("--results")
+    if path and kind in storage.KINDS and (report.when == "call" or report.failed):
+        one = OUTCOMES.setdefault(kind, {"passed": set(), "failed": set()})
+        one["passed" if report.passed else "failed"].add(item.name.partition("[")[0])
+        write_results(Path(os.path.expandvars(path)))
+    return report
+
+
+def write_results(path: Path) -> None:
+    """After each test, so that the results are there whatever becomes of the guest. A test that failed once has failed."""
+    found = {kind: {"kernel": os.uname().release.partition("-")[0], "idmap_error": STORAGES.idmap_errors.get(kind),
+                    "passed": sorted(one["passed"] - one["failed"]), "failed": sorted(one["failed"])} for kind, one in OUTCOMES.items()}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_suffix(".new")
+    new.write_text(json.dumps({"results": found}, indent=1) + "\n")
+    new.rename(path)
 
 
 @pytest.fixture(scope="session")
@@ -73,11 +99,14 @@ class Storages:
     def __init__(self) -> None:
         self.stack = ExitStack()
         self.places: dict[str, storage.Place] = {}
+        self.idmap_errors: dict[str, str | None] = {}
 
     def directory(self, kind: str) -> Path:
         """An empty directory on the storage."""
         if kind not in self.places:
             self.places[kind] = self.stack.enter_context(storage.mounted(kind))
+            with bridged.user_namespace() as namespace:
+                self.idmap_errors[kind] = storage.idmap_error(self.places[kind].client, namespace)
         path = Path(tempfile.mkdtemp(dir=self.places[kind].server))
         path.chmod(0o755)
         return self.places[kind].client / path.name

@@ -5,7 +5,7 @@
         (place.client / "file").write_text("x")      # through the client
         (place.server / "file").read_text()          # what the server has
 
-NFS, SMB and 9p need a guest whose kernel has them (`uml-nft`).
+NFS, SMB and 9p need a guest whose kernel has them (`uml-nft`); xfs and btrfs need a kernel that has them, and `tools/dev root storage`.
 """
 import contextlib
 import ctypes
@@ -26,6 +26,7 @@ from nodenstest.registry_server import program
 DEADLINE = 60
 S3_PORT, NINE_PORT = 7070, 5640
 S3_KEY, S3_SECRET = "nodens", "storage-test"
+IMAGE_BYTES = 1 << 30
 SMB_USER, SMB_PASSWORD = "pods", "storage-test"
 
 
@@ -107,6 +108,25 @@ def overlay(base: Path, stack: ExitStack) -> Place:
         (base / name).mkdir()
     run("mount", "-t", "overlay", "-o", f"lowerdir={base}/lower,upperdir={base}/upper,workdir={base}/work", "storage", target)
     return Place(target, target)
+
+
+def maker(name: str) -> list[str]:
+    """The command that makes a filesystem, from a root that `tools/dev` has in its cache."""
+    roots = sorted(Path("/cache/roots/storage").glob(f"*/usr/sbin/{name}"), key=lambda path: path.stat().st_mtime)
+    assert roots, "`tools/dev root storage` has not been run"
+    return ["env", f"LD_LIBRARY_PATH={roots[-1].parents[1]}/lib/{os.uname().machine}-linux-gnu", str(roots[-1])]
+
+
+def on_image(filesystem: str) -> Callable[[Path, ExitStack], Place]:
+    def mount(base: Path, stack: ExitStack) -> Place:
+        image = base / "image"
+        image.touch()
+        os.truncate(image, IMAGE_BYTES)
+        run(*maker(f"mkfs.{filesystem}"), image)
+        target = stack.enter_context(mount_point(base))
+        run("mount", "-t", filesystem, "-o", "loop", image, target)
+        return Place(target, target)
+    return mount
 
 
 def nfs(version: str, export: str) -> Callable[[Path, ExitStack], Place]:
@@ -193,7 +213,7 @@ def s3(base: Path, stack: ExitStack) -> Place:
 
 
 KINDS: dict[str, Callable[[Path, ExitStack], Place]] = {
-    "ext4": local, "tmpfs": tmpfs, "overlay": overlay,
+    "ext4": local, "xfs": on_image("xfs"), "btrfs": on_image("btrfs"), "tmpfs": tmpfs, "overlay": overlay,
     "nfs4": nfs("4.2", "no_root_squash"), "nfs3": nfs("3", "no_root_squash"), "nfs4-squash": nfs("4.2", "root_squash"),
     "nfs3-squash": nfs("3", "root_squash"),
     "smb": smb, "9p": nine, "sshfs": sshfs, "bindfs": bindfs, "s3fs": s3,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import build, critools, deploy, skew
+from .. import build, critools, deploy, skew, storage
 from ..command import Command, Failure, one_of
 from ..env import chroot
 from ..project import INSIDE, TOOLS, TOP
@@ -126,7 +126,8 @@ def page_links(_inside: chroot.Prepared) -> bool:
 
 
 def tables(_inside: chroot.Prepared) -> bool:
-    return report(skew.problems() + critools.problems(), "the tables of version-skew.md and cri-tools.md are those of the last results")
+    return report(skew.problems() + critools.problems() + storage.problems(),
+                  "the tables of version-skew.md, cri-tools.md and storage.md are those of the last results")
 
 
 def symbol_names(inside: chroot.Prepared) -> bool:
@@ -159,7 +160,7 @@ CHECKS = {
     "width": Lint("columns of comments and of Python", line_width),
     "names": Lint("files, symbols and tests that documents and comments name", names),
     "links": Lint("links between pages, and the index", page_links),
-    "tables": Lint("docs/version-skew.md and docs/cri-tools.md beside the results that they show", tables),
+    "tables": Lint("version-skew.md, cri-tools.md and storage.md beside the results that they show", tables),
     "symbols": Lint("prefixes of shared C symbols", symbol_names),
     "layout": Lint("include circles, sizes of files, folders and functions", layout),
     "python": Lint("ruff and mypy over tools and tests", python.check),

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from .. import build, critools, images, package, registry
+from .. import build, critools, images, package, registry, storage
 from ..command import Command, Failure, one_of
 from ..env import chroot, deps, goprograms, machine, root
 from ..project import TOP
@@ -213,7 +213,8 @@ def python_with_pytest() -> str:
     return "/usr/bin/python3"
 
 
-STORAGE = ("nfs4", "nfs3", "smb", "sshfs", "bindfs", "overlay", "ext4", "tmpfs", "nfs4-squash")      # of nodenstest.storage
+STORAGE = ("nfs4", "nfs3", "smb", "9p", "sshfs", "bindfs", "overlay", "ext4", "tmpfs", "nfs4-squash", "nfs3-squash")
+LOCAL_STORAGE = ("xfs", "btrfs")            # which the kernel of guests does not have
 STORAGE_TESTS = ("posix", "squash", "unowned")
 LIMITS = "memory or oom or cpu or limit or pids or cgroup or stats or metrics"    # cases of the CRI that need cgroup controllers
 COMMON = "not reboot and not versions and not throughput and not rootless and not nested and not storage"    # stories that share a cluster
@@ -330,9 +331,12 @@ SUITES = {
     "bridge": Suite("volumes behind nodens-bridge: files, owners, locks, kills, attacks", pytest("tests/component/bridge", variant="gcc")),
     "bridge-storage": Suite("bridge on NFS, SMB, sshfs and others, in a guest", pytest_in_guest(
         "tests/component/bridge/test_files.py", "uml-nft", *[f"tests/component/bridge/test_{name}.py" for name in STORAGE_TESTS],
-        "--storage=" + ",".join(STORAGE), peers=()), default=False),
-    "bridge-storage-kills": Suite("bridge on NFS: kills and attacks, in a guest with Debian's kernel", pytest_in_guest(
-        "tests/component/bridge/test_kills.py", "debian", "tests/component/bridge/test_attacks.py", "--storage=nfs4,nfs3",
+        "--storage=" + ",".join(STORAGE), f"--results={storage.IN_GUEST}", peers=(), keep=storage.NEWEST), default=False),
+    "bridge-local": Suite("bridge on xfs and btrfs", with_root("storage", pytest(
+        "tests/component/bridge/test_files.py", "tests/component/bridge/test_posix.py", "--storage=" + ",".join(LOCAL_STORAGE),
+        f"--results={storage.LOCAL}", variant="gcc")), default=False),
+    "bridge-storage-kills": Suite("bridge on NFS: kills, in a guest with Debian's kernel", pytest_in_guest(
+        "tests/component/bridge/test_kills.py", "debian", "--storage=nfs4,nfs3",
         peers=()), default=False),
     "bridge-storage-nightly": Suite("bridge on NFS: 500 kills under load, and fsx with 500 kills", pytest_in_guest(
         "tests/component/bridge/test_kills.py", "debian", *NIGHTLY, "--storage=nfs4", peers=()), default=False),

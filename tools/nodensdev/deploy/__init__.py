@@ -51,4 +51,4 @@ def run(_args: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = [Command("deploy", "write the Helm chart and the Kustomize base of deploy/ from the guard's own manifests", run)]
+COMMANDS = [Command("deploy", "write the Helm chart and the Kustomize base of deploy/ from the guard's manifests", run)]

@@ -203,4 +203,4 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-COMMANDS = [Command("gobin", "build stock Kubernetes, its suites, containerd and a registry, and say where they are", run, options)]
+COMMANDS = [Command("gobin", "build stock Kubernetes, its suites, containerd and a registry; say where they are", run, options)]
