@@ -40,10 +40,12 @@ class Reason:
     test: str
     storage: tuple[str, ...]
     reason: str
+    at_times: bool
 
 
 def reasons() -> list[Reason]:
-    return [Reason(entry["test"], tuple(entry["storage"]), entry["reason"]) for entry in tomllib.loads(REASONS.read_text())["case"]]
+    return [Reason(entry["test"], tuple(entry["storage"]), entry["reason"], entry.get("at_times", False))
+            for entry in tomllib.loads(REASONS.read_text())["case"]]
 
 
 # ---- the tables ----

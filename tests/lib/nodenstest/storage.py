@@ -197,19 +197,27 @@ def bindfs(base: Path, stack: ExitStack) -> Place:
     return Place(target, served)
 
 
+def s3_server(server: Path, served: Path) -> list[str]:
+    """Its buckets are the directories in `served`."""
+    return [str(server), "--access", S3_KEY, "--secret", S3_SECRET, "--port", f"127.0.0.1:{S3_PORT}", "--quiet", "posix", str(served)]
+
+
+def s3_driver(keys: Path, target: Path) -> list[str]:
+    """Of a directory of the bucket: for the bucket itself s3fs 1.95 reports EIO with servers like this one (its issue 2246)."""
+    return ["s3fs", "volume:/data", str(target), "-f", "-o", f"url=http://127.0.0.1:{S3_PORT},use_path_request_style,allow_other",
+            "-o", f"passwd_file={keys}"]
+
+
 def s3(base: Path, stack: ExitStack) -> Place:
-    (base / "served/volume").mkdir(parents=True)
-    (base / "keys").write_text(f"{S3_KEY}:{S3_SECRET}\n")
-    (base / "keys").chmod(0o600)
-    server = program("versitygw", "versitygw")
-    stack.enter_context(process(server, "--access", S3_KEY, "--secret", S3_SECRET, "--port", f"127.0.0.1:{S3_PORT}", "--quiet",
-                                "posix", base / "served"))
+    served, keys = base / "served", base / "keys"
+    (served / "volume/data").mkdir(parents=True)
+    keys.write_text(f"{S3_KEY}:{S3_SECRET}\n")
+    keys.chmod(0o600)
+    stack.enter_context(process(*s3_server(program("versitygw", "versitygw"), served), stdout=subprocess.DEVNULL))
     wait_until(lambda: answers(S3_PORT), "the S3 server")
     target = stack.enter_context(mount_point(base))
-    stack.enter_context(driver(target, "s3fs", "volume", target, "-f",
-                               "-o", f"url=http://127.0.0.1:{S3_PORT},use_path_request_style,allow_other",
-                               "-o", f"passwd_file={base}/keys", stderr=subprocess.DEVNULL))
-    return Place(target, base / "served/volume")
+    stack.enter_context(driver(target, *s3_driver(keys, target), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
+    return Place(target, served / "volume/data")
 
 
 KINDS: dict[str, Callable[[Path, ExitStack], Place]] = {

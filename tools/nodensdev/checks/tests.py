@@ -213,7 +213,7 @@ def python_with_pytest() -> str:
     return "/usr/bin/python3"
 
 
-STORAGE = ("nfs4", "nfs3", "smb", "9p", "sshfs", "bindfs", "overlay", "ext4", "tmpfs", "nfs4-squash", "nfs3-squash")
+STORAGE = ("nfs4", "nfs3", "smb", "9p", "sshfs", "s3fs", "bindfs", "overlay", "ext4", "tmpfs", "nfs4-squash", "nfs3-squash")
 LOCAL_STORAGE = ("xfs", "btrfs")            # which the kernel of guests does not have
 STORAGE_TESTS = ("posix", "squash", "unowned")
 LIMITS = "memory or oom or cpu or limit or pids or cgroup or stats or metrics"    # cases of the CRI that need cgroup controllers
@@ -329,9 +329,9 @@ SUITES = {
     "images-store": Suite("the image store under 200 kills and on full disks", pytest_of_images("tests/component/image-store", "-s"),
                           default=False),
     "bridge": Suite("volumes behind nodens-bridge: files, owners, locks, kills, attacks", pytest("tests/component/bridge", variant="gcc")),
-    "bridge-storage": Suite("bridge on NFS, SMB, sshfs and others, in a guest", pytest_in_guest(
+    "bridge-storage": Suite("bridge on NFS, SMB, sshfs, S3 and others, in a guest", pytest_in_guest(
         "tests/component/bridge/test_files.py", "uml-nft", *[f"tests/component/bridge/test_{name}.py" for name in STORAGE_TESTS],
-        "--storage=" + ",".join(STORAGE), f"--results={storage.IN_GUEST}", peers=(), keep=storage.NEWEST), default=False),
+        "--storage=" + ",".join(STORAGE), f"--results={storage.IN_GUEST}", peers=("versitygw",), keep=storage.NEWEST), default=False),
     "bridge-local": Suite("bridge on xfs and btrfs", with_root("storage", pytest(
         "tests/component/bridge/test_files.py", "tests/component/bridge/test_posix.py", "--storage=" + ",".join(LOCAL_STORAGE),
         f"--results={storage.LOCAL}", variant="gcc")), default=False),
