@@ -39,7 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "versions: starts clusters with older kubelets; `tools/dev test versions`")
     config.addinivalue_line("markers", "rootless: on a rootless node; `tools/dev test rootless-node`")
     config.addinivalue_line("markers", "nested: engines in pods, with images of their own; `tools/dev test nested`")
-    config.addinivalue_line("markers", "storage: volumes on NFS; `tools/dev test storage-node`")
+    config.addinivalue_line("markers", "storage: volumes on NFS and S3; `tools/dev test storage-node`")
     config.addinivalue_line("markers", "pair: on two rootless nodes; `tools/dev test rootless-nodes`")
     config.addinivalue_line("markers", "throughput: starts two clusters to compare; `tools/dev test throughput`")
 

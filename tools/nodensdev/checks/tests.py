@@ -383,7 +383,7 @@ SUITES = {
                                                    "--kills", "50", "--api-away", "120"), default=False),
     "rootless-pod": Suite("a rootless node in a pod with hostUsers: false",
                           with_archives(pytest_on_machine("tests/cluster/scenarios/rootless-inside")), default=False),
-    "storage-node": Suite("PersistentVolumes on NFS, on a cluster with nodens-cri",
+    "storage-node": Suite("PersistentVolumes on NFS and S3, on a cluster with nodens-cri",
                           pytest_on_machine("tests/cluster/scenarios/storage"), default=False),
     "storage-node-containerd": Suite("what containerd says to the pods of storage-node",
                                      pytest_on_machine("tests/cluster/scenarios/storage", "-s", "--runtime", "containerd"), default=False),
