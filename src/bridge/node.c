@@ -91,10 +91,10 @@ struct nd_error *bridge_node_root(struct bridge_state *state) {
         facts->fuse = fs.f_type == FUSE_SUPER_MAGIC;
         facts->remote = fs.f_type != EXT4_SUPER_MAGIC && fs.f_type != TMPFS_MAGIC && fs.f_type != xfs_magic &&
                         fs.f_type != OVERLAYFS_SUPER_MAGIC && fs.f_type != BTRFS_SUPER_MAGIC;
-        facts->stack_depth = fs.f_type == OVERLAYFS_SUPER_MAGIC || facts->fuse ? 2 : 1;
-        /* The 9p client opens a backing file with the IDs of the process in the pod, not with those
-         * of the registration: it would ask the server as a user that the server does not know. */
-        if (fs.f_type == V9FS_MAGIC)
+        facts->stack_depth = fs.f_type == OVERLAYFS_SUPER_MAGIC ? 2 : 1;
+        /* These open a backing file with the IDs of the process in the pod, not with those of the
+         * registration. A 9p server does not know them, and a FUSE driver may refuse them. */
+        if (fs.f_type == V9FS_MAGIC || facts->fuse)
                 shared->settings.passthrough = false;
         facts->acl = has_acl(shared);
         facts->handles = has_handles(shared);
