@@ -5,7 +5,6 @@ import errno
 import fcntl
 import mmap
 import os
-import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,13 +15,6 @@ from nodenstest import bridged, fsx
 from nodenstest.bridged import Volume
 
 ROUNDS = 25          # kills of one test; nightly has more
-
-
-def kill(pid: int) -> bool:
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, signal.SIGKILL)
-        return True
-    return False
 
 
 def restarted(volume: Volume, *dead: int) -> bool:
@@ -171,7 +163,7 @@ LOADS: tuple[Callable[[str], int], ...] = (names, names, log, count, count, unna
 
 def kill_server(volume: Volume) -> list[int]:
     pid = volume.server()
-    assert kill(pid)
+    assert bridged.kill(pid)
     return [pid]
 
 
@@ -215,7 +207,7 @@ def test_each_process_is_killed_in_turn(namespace: str) -> None:
 
     def kill_next(volume: Volume) -> list[int]:
         pid = sorted(volume.family())[next(turn) % 3]
-        assert kill(pid)
+        assert bridged.kill(pid)
         return [pid]
     with contextlib.ExitStack() as stack:
         under_load(volume_of("disk", namespace, stack, memory=True), ROUNDS, kill_next)
@@ -246,7 +238,7 @@ def exercise(volume: Volume, steps: int, kills: int) -> None:
         if not running.is_alive():
             break
         pid = volume.server()
-        assert kill(pid)
+        assert bridged.kill(pid)
         bridged.wait_until(lambda pid=pid: restarted(volume, pid), "another server")
     assert running.result() == steps
 
@@ -266,8 +258,8 @@ def test_a_keeper_and_the_server_die_at_once(disk: Volume) -> None:
     for _ in range(5):
         server = disk.server()
         keeper = int(Path(f"/proc/{server}/stat").read_text().rsplit(")", 1)[1].split()[1])
-        kill(keeper)
-        kill(server)
+        bridged.kill(keeper)
+        bridged.kill(server)
         bridged.wait_until(lambda dead=(keeper, server): restarted(disk, *dead), "three processes")
         disk.each(lambda: os.mkdir("d"), lambda: os.rmdir("d"))
 
@@ -291,7 +283,7 @@ def test_locks_survive_the_server(disk: Volume) -> None:
         return False
     bridged.wait_until(lambda: (disk.source / "l").exists() and is_locked(), "the lock")
     server = disk.server()
-    kill(server)
+    bridged.kill(server)
     bridged.wait_until(lambda: restarted(disk, server), "another server")
     assert is_locked()
     os.write(writer, b"x")
@@ -303,7 +295,7 @@ def test_without_any_process_the_pod_gets_errors_and_no_hang(disk: Volume) -> No
     disk.run(lambda: os.mkdir("d"))
     while disk.family():
         for pid in disk.family():
-            kill(pid)
+            bridged.kill(pid)
     with pytest.raises(OSError) as caught:
         disk.run(lambda: os.mkdir("e"))
     # the kernel may still be closing the connection

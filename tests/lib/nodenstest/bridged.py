@@ -107,8 +107,8 @@ class Volume:
         return found
 
 
-def kill(pid: int) -> None:
-    """Kills a server, at once where the kernel is a usual one.
+def kill(pid: int) -> bool:
+    """Kills a process of a bridge, at once where the kernel is a usual one; False if it does not exist any more.
 
     User-mode Linux has no get_user_pages_fast(). A signal that comes while such a kernel copies a request to the server fails the
     request with EIO, whatever the server does; so all threads leave the kernel before.
@@ -118,6 +118,8 @@ def kill(pid: int) -> None:
             os.kill(pid, signal.SIGSTOP)
             wait_until(lambda: all(is_stopped(task) for task in Path(f"/proc/{pid}/task").glob("*")), "the stop of a server")
         os.kill(pid, signal.SIGKILL)
+        return True
+    return False
 
 
 def is_stopped(task: Path) -> bool:
