@@ -40,7 +40,7 @@ class Reason:
     test: str
     storage: tuple[str, ...]
     reason: str
-    at_times: bool
+    at_times: bool = False
 
 
 def reasons() -> list[Reason]:

@@ -223,6 +223,7 @@ def test_each_process_is_killed_in_turn(namespace: str) -> None:
         under_load(volume_of("disk", namespace, stack, memory=True), ROUNDS, kill_next)
 
 
+@pytest.mark.skipif(not bridged.can_compare_processes(), reason="User-mode Linux has no kcmp()")
 def test_all_processes_are_replaced_under_load(namespace: str, served: str) -> None:
     with contextlib.ExitStack() as stack:
         under_load(volume_of(served, namespace, stack, memory=True), ROUNDS, replace)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Volumes behind nodens-bridge, and processes of a pod with a user namespace that use them."""
 import contextlib
+import ctypes
 import os
 import pickle
 import select
@@ -189,6 +190,12 @@ def bridge(source: Path, target: Path, namespace: str, *options: str) -> Iterato
     finally:
         subprocess.run(["umount", "--lazy", str(target)], check=True)
         wait_until(lambda: not volume.family(), "the end of nodens-bridge after the unmount")
+
+
+def can_compare_processes() -> bool:
+    """Whether the kernel has what nodens-bridge --replace needs."""
+    kcmp, files = 312, 2
+    return ctypes.CDLL(None).syscall(kcmp, os.getpid(), os.getpid(), files, 0, 0) == 0
 
 
 def replace(volume: Volume) -> None:

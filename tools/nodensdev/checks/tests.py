@@ -335,11 +335,12 @@ SUITES = {
     "bridge-local": Suite("bridge on xfs and btrfs", with_root("storage", pytest(
         "tests/component/bridge/test_files.py", "tests/component/bridge/test_posix.py", "--storage=" + ",".join(LOCAL_STORAGE),
         f"--results={storage.LOCAL}", variant="gcc")), default=False),
-    "bridge-storage-kills": Suite("bridge on NFS: kills, in a guest with Debian's kernel", pytest_in_guest(
-        "tests/component/bridge/test_kills.py", "debian", "--storage=nfs4,nfs3",
-        peers=()), default=False),
+    "bridge-storage-kills": Suite("bridge on NFS: kills, in a guest", pytest_in_guest(
+        "tests/component/bridge/test_kills.py", "uml-nft", "--storage=nfs4,nfs3", peers=()), default=False),
     "bridge-storage-nightly": Suite("bridge on NFS: 500 kills under load, and fsx with 500 kills", pytest_in_guest(
-        "tests/component/bridge/test_kills.py", "debian", *NIGHTLY, "--storage=nfs4", peers=()), default=False),
+        "tests/component/bridge/test_kills.py", "uml-nft", *NIGHTLY, "--storage=nfs4,nfs3", peers=()), default=False),
+    "bridge-storage-debian": Suite("bridge on NFS: kills and replacements, with Debian's kernel", pytest_in_guest(
+        "tests/component/bridge/test_kills.py", "debian", "--storage=nfs4,nfs3", peers=()), default=False),
     "bridge-each-call": Suite("bridge: its server is killed before and after each system call",
                               pytest("tests/component/bridge/test_each_call.py", *NIGHTLY, variant="gcc"), default=False),
     "bridge-kills": Suite("bridge: 500 kills of its server on each kind of volume",
