@@ -7,6 +7,7 @@ import tarfile
 from pathlib import Path
 
 from . import build as build_module
+from . import version as version_module
 from .command import Command, Failure
 from .env import cache, chroot, deps, machine
 from .project import BUILD, TOP
@@ -31,11 +32,11 @@ def sources(directory: Path) -> Path:
 
 
 def version() -> str:
-    """The one in debian/changelog."""
-    return (TOP / "debian/changelog").read_text().split("(", 1)[1].split(")", 1)[0]
+    """That of the packages, which is also in debian/changelog (`tools/dev lint version`)."""
+    return version_module.read().debian()
 
 
-PROGRAM_SOURCES = ("src", "debian", "units", "man", "apparmor", "meson.build", "meson.options")
+PROGRAM_SOURCES = ("src", "debian", "units", "man", "apparmor", "VERSION", "meson.build", "meson.options")
 FINGERPRINT = TARGET / "fingerprint"
 
 
@@ -79,7 +80,7 @@ ARCHIVED = ("src/nodens", "src/nodens-cri", "src/mon/nodens-mon", "src/pull/node
 def tarball(inside: chroot.Prepared, variant: str = "gcc") -> Path:
     """Makes an archive that works from any directory of a home: the programs of a rootless node in one directory, and their man pages."""
     made = build_module.ensure(inside, variant)
-    name = f"nodens-{version()}"
+    name = f"nodens-{version_module.read()}"
     TARGET.mkdir(parents=True, exist_ok=True)
     with tarfile.open(TARGET / f"{name}.tar.gz", "w:gz", compresslevel=1) as archive:
         for program in ARCHIVED:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import build, critools, deploy, skew, storage
+from .. import build, critools, deploy, skew, storage, version
 from ..command import Command, Failure, one_of
 from ..env import chroot
 from ..project import INSIDE, TOOLS, TOP
@@ -130,6 +130,10 @@ def tables(_inside: chroot.Prepared) -> bool:
                   "the tables of version-skew.md, cri-tools.md and storage.md are those of the last results")
 
 
+def version_everywhere(_inside: chroot.Prepared) -> bool:
+    return report(version.problems(), f"every text has the version of the file {version.FILE}")
+
+
 def symbol_names(inside: chroot.Prepared) -> bool:
     found = symbols.of_tree(TOP, lambda argv: inside.capture(argv).stdout)
     return report(found, "every shared symbol has its prefix, and no name is there twice")
@@ -161,6 +165,7 @@ CHECKS = {
     "names": Lint("files, symbols and tests that documents and comments name", names),
     "links": Lint("links between pages, and the index", page_links),
     "tables": Lint("version-skew.md, cri-tools.md and storage.md beside the results that they show", tables),
+    "version": Lint("the version in packages, chart and pages, beside the file VERSION", version_everywhere),
     "symbols": Lint("prefixes of shared C symbols", symbol_names),
     "layout": Lint("include circles, sizes of files, folders and functions", layout),
     "python": Lint("ruff and mypy over tools and tests", python.check),

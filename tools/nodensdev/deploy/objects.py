@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from .. import package
+from .. import version
 from ..command import Failure
 from ..env import chroot
 
@@ -29,7 +29,7 @@ class Objects:
 
     def __init__(self, inside: chroot.Prepared) -> None:
         self.inside = inside
-        self.version = package.version()
+        self.version = str(version.read())
 
     def part(self, *parts: str, **config: Any) -> list[Object]:
         text = yaml_of(CONFIG | config)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The image of nodens-guard: the program of our Debian package, the libraries that it loads, and nothing else.
 
-    guard:0.1.0    no shell, no package manager, no program but the guard; runs as user 65532 and writes nothing
+    guard:VERSION  no shell, no package manager, no program but the guard; runs as user 65532 and writes nothing
 
 The libraries are those of the root in which the package was built. As in other images without a package manager,
 /var/lib/dpkg/status.d names the packages that files come from, for scanners; their copyright files are included.
@@ -10,7 +10,7 @@ import hashlib
 import re
 from pathlib import Path
 
-from .. import package
+from .. import package, version
 from ..command import Failure
 from ..env import chroot, root
 from .layer import LayerTar
@@ -39,7 +39,7 @@ done
 
 
 def tag() -> str:
-    return f"{NAME}:{package.version()}"
+    return f"{NAME}:{version.read()}"
 
 
 def package_file() -> Path:
@@ -121,7 +121,7 @@ def fill(layout: Layout, work: Path) -> None:
         "User": f"{USER}:{USER}", "WorkingDir": "/", "Env": ["PATH=/usr/sbin"], "Entrypoint": [f"/{PROGRAM}"], "Cmd": ["serve"],
         "ExposedPorts": {"9443/tcp": {}},
         "Labels": {"org.opencontainers.image.title": "nodens-guard", "org.opencontainers.image.licenses": "Apache-2.0",
-                   "org.opencontainers.image.version": package.version()}}))
+                   "org.opencontainers.image.version": str(version.read())}}))
 
 
 def inputs() -> list[str]:
