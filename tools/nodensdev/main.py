@@ -14,7 +14,7 @@ from .project import TOP
 # Where commands live, in the order in which `tools/dev help` shows them.
 MODULES = (
     "build", "checks.tests", "checks.fuzz", "checks.lint", "checks.prove", "checks.ci", "checks.nightly",
-    "env.vm", "cluster", "e2e", "bench", "skew", "critools", "storage", "package", "deploy",
+    "env.vm", "cluster", "e2e", "bench", "skew", "critools", "storage", "compatibility", "package", "deploy",
     "shell", "env.deps", "env.goprograms", "images", "registry", "env.root", "env.cache", "doctor",
 )
 

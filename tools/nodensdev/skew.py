@@ -8,7 +8,7 @@ import argparse
 import fcntl
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -51,19 +51,22 @@ TABLES = {
 }
 
 
-def keep(path: Path, cells: Sequence[Cell]) -> None:
-    """Writes new results; cells that are not among them stay as an earlier run has measured them."""
+def keep(path: Path, cells: Sequence[Cell], node: Mapping[str, str] | None = None) -> None:
+    """Writes new results and what the node was; cells that are not among them stay as an earlier run has measured them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:       # two runs, each on its own cluster, may end at once
         fcntl.flock(lock, fcntl.LOCK_EX)
-        keep_locked(path, cells)
+        keep_locked(path, cells, node or {})
 
 
-def keep_locked(path: Path, cells: Sequence[Cell]) -> None:
+def keep_locked(path: Path, cells: Sequence[Cell], node: Mapping[str, str]) -> None:
+    before, facts = read(path) if path.is_file() else ([], {})
     new = {(cell.table, cell.row, cell.column): cell for cell in cells}
-    old = {(cell.table, cell.row, cell.column): cell for cell in read(path)[0]} if path.is_file() else {}
+    old = {(cell.table, cell.row, cell.column): cell for cell in before}
+    if set(old) - set(new):     # what differs is not true of all cells
+        node = {name: value for name, value in node.items() if facts.get(name) == value}
     every = [cell for _, cell in sorted((old | new).items())]
-    data = {"commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime())}
+    data: dict[str, Any] = {"commit": commit(), "date": time.strftime("%Y-%m-%d", time.gmtime()), **node}
     path.write_text(json.dumps(data | {"cells": [asdict(cell) for cell in every]}, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from nodensdev import cluster, skew
+from nodensdev import cluster, compatibility, skew
 from nodensdev.cluster import switch
 from nodensdev.project import TOP
 from nodenstest.people import Person
@@ -28,13 +28,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """Keeps the cells whose tests have passed."""
     if JOURNAL.cells:
-        skew.keep(skew.NEWEST, JOURNAL.cells)
+        skew.keep(skew.NEWEST, JOURNAL.cells, JOURNAL.node)
 
 
 @pytest.fixture(scope="session")
 def one(request: pytest.FixtureRequest) -> Iterator[cluster.Cluster]:
     options = cluster.Options(name=f"skew-{os.getpid()}", runtime="nodens", feature_gates=(), plane="1.36", kubelet="1.36")
     with running_cluster(request.config.getoption("--cluster"), options, TOP / "build/stories/skew") as made:
+        JOURNAL.node |= compatibility.facts_of(made.node_exec(compatibility.FACTS).stdout)
         first_pod(made)
         yield made
 

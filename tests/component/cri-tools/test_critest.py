@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """critest, the suite by which the field validates a CRI runtime, on nodens-cri and on its peers."""
 import os
-import platform
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from nodensdev import critools
+from nodensdev import compatibility, critools
 from nodenstest import cri_tools, runtimes
 
 RESULTS: critools.Results = {}
@@ -21,6 +20,7 @@ def test_critest_passes_but_for_known_cases(name: str, run: Callable[[str], Any]
     if only and only != name:
         pytest.skip(f"--runtime {only}")
     focus = request.config.getoption("--focus")
+    FACTS.update(compatibility.facts_of(subprocess.run(compatibility.FACTS, capture_output=True, text=True, check=True).stdout))
     with run(name) as subject:
         FACTS[name] = version_of(subject.socket)
         RESULTS[name] = cri_tools.critest(subject.socket, subject.directory, focus)
@@ -48,7 +48,7 @@ def keep(request: pytest.FixtureRequest) -> None:
     """The results, for `tools/dev cri-table`."""
     path = request.config.getoption("--results")
     if path:
-        critools.write(Path(os.path.expandvars(path)), RESULTS, FACTS | {"kernel": platform.release()})
+        critools.write(Path(os.path.expandvars(path)), RESULTS, FACTS)
 
 
 def keep_log(request: pytest.FixtureRequest, log: Path, name: str) -> None:

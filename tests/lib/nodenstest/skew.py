@@ -64,9 +64,10 @@ class Outcome:
 
 @dataclass
 class Journal:
-    """The cells that tests have measured, in their order."""
+    """The cells that tests have measured, in their order, and the node on which they did."""
 
     cells: list[skew.Cell] = field(default_factory=list)
+    node: dict[str, str] = field(default_factory=dict)
 
     def write(self, table: str, row: str, column: str, found: Outcome | str, expected: str) -> None:
         """Records one cell, which must be as expected."""

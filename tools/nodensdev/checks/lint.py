@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .. import build, critools, deploy, skew, storage, version
+from .. import build, compatibility, critools, deploy, skew, storage, version
 from ..command import Command, Failure, one_of
 from ..env import chroot
 from ..project import INSIDE, TOOLS, TOP
@@ -126,8 +126,8 @@ def page_links(_inside: chroot.Prepared) -> bool:
 
 
 def tables(_inside: chroot.Prepared) -> bool:
-    return report(skew.problems() + critools.problems() + storage.problems(),
-                  "the tables of version-skew.md, cri-tools.md and storage.md are those of the last results")
+    return report(skew.problems() + critools.problems() + storage.problems() + compatibility.problems(),
+                  "the tables of version-skew.md, cri-tools.md, storage.md and compatibility.md are those of the last results")
 
 
 def version_everywhere(_inside: chroot.Prepared) -> bool:
@@ -164,7 +164,7 @@ CHECKS = {
     "width": Lint("columns of comments and of Python", line_width),
     "names": Lint("files, symbols and tests that documents and comments name", names),
     "links": Lint("links between pages, and the index", page_links),
-    "tables": Lint("version-skew.md, cri-tools.md and storage.md beside the results that they show", tables),
+    "tables": Lint("tables of pages, beside the results that they show", tables),
     "version": Lint("the version in packages, chart and pages, beside the file VERSION", version_everywhere),
     "symbols": Lint("prefixes of shared C symbols", symbol_names),
     "layout": Lint("include circles, sizes of files, folders and functions", layout),
