@@ -10,7 +10,6 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 
 #include "sys/call-filter.h"
 #include "sys/calls.h"
@@ -142,17 +141,7 @@ static struct nd_error *drop_capabilities(const struct bridge_settings *settings
         return nullptr;
 }
 
-void bridge_raise_file_limit(void) {
-        struct rlimit files;
-
-        if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
-                files.rlim_cur = files.rlim_max;
-                (void) setrlimit(RLIMIT_NOFILE, &files);
-        }
-}
-
 struct nd_error *bridge_confine(const struct bridge_settings *settings, const char *directory) {
-        bridge_raise_file_limit();
         nd_try(nd_mount_namespace_private());
         nd_try(nd_mount_namespace_empty(directory));
         nd_try(drop_capabilities(settings));

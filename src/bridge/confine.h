@@ -11,6 +11,3 @@
 
 /* @directory: any existing directory. */
 [[nodiscard]] struct nd_error *bridge_confine(const struct bridge_settings *settings, const char *directory);
-
-/* Up to the hard limit. */
-void bridge_raise_file_limit(void);

@@ -16,6 +16,7 @@
 #include "bridge/node.h"
 #include "bridge/takeover.h"
 #include "sys/calls.h"
+#include "sys/limits.h"
 #include "sys/mount.h"
 #include "sys/userns.h"
 
@@ -201,7 +202,6 @@ static struct nd_error *replace(const struct arguments *arguments) {
         struct nd_error *error;
 
         (void) close_range(STDERR_FILENO + 1, UINT32_MAX, 0);
-        bridge_raise_file_limit();
         nd_try(bridge_takeover_begin((pid_t) arguments->replace, &state, &takeover));
         bridge_state_set_waiting(&state);
         error = arguments->foreground ? nullptr : go_to_background(&state);
@@ -221,6 +221,7 @@ static int run(void *argument, int count, char **operands) {
                 (void) fprintf(stderr, "nodens-bridge: SOURCE and TARGET are required\n");
                 return ND_EXIT_USAGE;
         }
+        nd_ignore(nd_limits_raise());
         error = arguments->replace > 0 ? replace(arguments)
                                        : serve(arguments, arguments->descriptors ? nullptr : operands[0], operands[count - 1]);
         if (!error)
